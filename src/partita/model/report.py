@@ -1,0 +1,107 @@
+"""What single sources say of GPUs, before anything is concluded from it.
+
+Adapters fill these; ``planner.inventory`` merges them into a fleet.
+"""
+
+from dataclasses import dataclass
+
+from partita.model.gpu import ComputeInstance, MigMode
+from partita.model.node import Node
+from partita.model.placement import Placement
+from partita.model.pod import Pod
+
+__all__ = ["GpuReport", "InstanceReport", "NodeReport", "Observation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceReport:
+    """A GPU instance as one source shows it. Unknown is None.
+
+    Attributes:
+        profile: Profile name, for example ``1g.10gb+me``.
+        profile_id: Profile id as ``-lgi`` prints it (19, 14, 9 …).
+        instance_id: GPU-instance id.
+        placement: Where it stands.
+        memory_mib: Its memory.
+        decoder_count: Decoders it shows; tells profiles of equal memory apart.
+        copy_engine_count: Copy engines it shows; likewise.
+        jpeg_count: JPEG engines it shows; likewise.
+        compute_instances: What it is split into.
+        process_ids: Processes on it, host PIDs.
+    """
+
+    profile: str | None = None
+    profile_id: int | None = None
+    instance_id: int | None = None
+    placement: Placement | None = None
+    memory_mib: int | None = None
+    decoder_count: int | None = None
+    copy_engine_count: int | None = None
+    jpeg_count: int | None = None
+    compute_instances: tuple[ComputeInstance, ...] = ()
+    process_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuReport:
+    """A GPU as one source shows it. Unknown is None.
+
+    Attributes:
+        index: NVML index (order of the file when the source prints none).
+        product: Product name.
+        pci_device: PCI device and vendor id as NVML prints it, for example ``0x20B210DE``.
+        uuid: ``GPU-…``.
+        mig_mode: Current MIG mode.
+        pending_mig_mode: Pending MIG mode.
+        instances: GPU instances; None = the source does not list them.
+        process_ids: Processes on the GPU outside of MIG, host PIDs.
+        memory_mib: Total memory.
+        reserved_memory_mib: Memory the driver keeps.
+        problem: What the source says is wrong (``GPU is lost``, ``Unknown Error`` …).
+    """
+
+    index: int
+    product: str | None = None
+    pci_device: str | None = None
+    uuid: str | None = None
+    mig_mode: MigMode | None = None
+    pending_mig_mode: MigMode | None = None
+    instances: tuple[InstanceReport, ...] | None = None
+    process_ids: tuple[int, ...] = ()
+    memory_mib: int | None = None
+    reserved_memory_mib: int | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReport:
+    """The GPUs of one node as one source shows them.
+
+    Attributes:
+        node: Node name (from the file name when the source does not say it).
+        source: The file, as the user named it.
+        gpus: One report per GPU.
+        driver_version: Driver version, None when unknown.
+    """
+
+    node: str
+    source: str
+    gpus: tuple[GpuReport, ...]
+    driver_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Everything that one file said.
+
+    Attributes:
+        nodes: Node objects.
+        reports: GPU reports of nodes.
+        pods: Pods that ask for GPU resources.
+        notes: What the reader skipped or could not use, in words for the user.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    reports: tuple[NodeReport, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    notes: tuple[str, ...] = ()
