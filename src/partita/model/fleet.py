@@ -1,6 +1,7 @@
 """The whole of what stands: nodes with GPUs, and the pods that hold or want them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from partita.model.gpu import Gpu
 from partita.model.node import Node
@@ -17,10 +18,14 @@ class Fleet:
         nodes: Nodes by name.
         gpus: GPUs ordered by node and index.
         pods: Pods that ask for GPU resources and have not finished.
+        held: (node, resource) → how many slices of it (slots, of shared GPUs) are in use on that
+            node, by pods or, where there are more, by processes. The resource of a MIG profile is
+            named as the catalogue names the profile.
         notes: What is unknown or contradictory in the input, in words for the user.
     """
 
     nodes: tuple[Node, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     pods: tuple[Pod, ...] = ()
+    held: Mapping[tuple[str, str], int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from enum import Enum
 
 from partita.model.placement import Placement
 
-__all__ = ["ComputeInstance", "Gpu", "GpuInstance", "Hold", "MigMode"]
+__all__ = ["ComputeInstance", "Gpu", "GpuInstance", "Hold", "MigMode", "Sharing"]
 
 
 class Hold(Enum):
@@ -31,6 +31,13 @@ class MigMode(Enum):
     OFF = "off"
     ON = "on"
     UNSUPPORTED = "unsupported"
+
+
+class Sharing(Enum):
+    """How several pods share one GPU without MIG."""
+
+    TIME_SLICING = "time-slicing"
+    MPS = "mps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +104,14 @@ class Gpu:
         pending_mig_mode: Mode after the next reset, None when the same as now or unknown.
         instances: MIG GPU instances, ordered by placement.
         hold: Whether the GPU as a whole is in use (a pod asked for the whole or a shared GPU).
+            With MIG on, ``POSSIBLE`` means that its instances are not known.
         holders: Who uses the whole GPU.
-        replicas: Time-sliced replicas it is served as, 1 = not shared.
+        replicas: Replicas it is served as, 1 = not shared.
+        sharing: How it is shared, None when it is not.
+        renamed: Whether its replicas are served as ``nvidia.com/gpu.shared``.
+        slots_held: How many of its replicas pods hold. When only the node's total is known, the
+            total is spread over its GPUs, and their ``hold`` is ``POSSIBLE``.
+        single_strategy: Whether its MIG instances are served as ``nvidia.com/gpu``.
         memory_mib: Total memory, None when unknown.
         reserved_memory_mib: Memory the driver keeps for itself, None when unknown.
         problem: Why it cannot be used at all (lost, error), None when it is well.
@@ -116,6 +129,10 @@ class Gpu:
     hold: Hold = Hold.FREE
     holders: tuple[str, ...] = ()
     replicas: int = 1
+    sharing: Sharing | None = None
+    renamed: bool = False
+    slots_held: int = 0
+    single_strategy: bool = False
     memory_mib: int | None = None
     reserved_memory_mib: int | None = None
     problem: str | None = None

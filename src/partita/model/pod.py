@@ -54,6 +54,7 @@ class Pod:
     Attributes:
         namespace: Its namespace.
         name: Its name.
+        uid: ``metadata.uid``, None when unknown.
         requests: Count per ``nvidia.com/…`` resource, summed over containers; all on one node.
         memory_mib: GPU memory it says it needs (fleet file only), None when it says nothing.
         node: Node it is bound to, None while pending.
@@ -71,6 +72,7 @@ class Pod:
     namespace: str
     name: str
     requests: Mapping[str, int]
+    uid: str | None = None
     memory_mib: int | None = None
     node: str | None = None
     gpu_index: int | None = None

@@ -10,7 +10,7 @@ from partita.model.node import Node
 from partita.model.placement import Placement
 from partita.model.pod import Pod
 
-__all__ = ["GpuReport", "InstanceReport", "NodeReport", "Observation"]
+__all__ = ["DeviceClaim", "GpuReport", "InstanceReport", "NodeReport", "Observation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,7 @@ class GpuReport:
         process_ids: Processes on the GPU outside of MIG, host PIDs.
         memory_mib: Total memory.
         reserved_memory_mib: Memory the driver keeps.
+        replicas: Time-sliced replicas it is served as, 1 = not shared (fleet file only).
         problem: What the source says is wrong (``GPU is lost``, ``Unknown Error`` …).
     """
 
@@ -70,6 +71,7 @@ class GpuReport:
     process_ids: tuple[int, ...] = ()
     memory_mib: int | None = None
     reserved_memory_mib: int | None = None
+    replicas: int | None = None
     problem: str | None = None
 
 
@@ -91,6 +93,28 @@ class NodeReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClaim:
+    """Devices that a container of a pod was given, as the kubelet of a node remembers it.
+
+    A claim may outlive its pod: the kubelet forgets finished pods only when it allocates again.
+
+    Attributes:
+        node: Node name.
+        pod_uid: ``metadata.uid`` of the pod.
+        container: Name of the container.
+        resource: Resource the devices were asked for by, for example ``nvidia.com/mig-1g.5gb``.
+        device_ids: ``GPU-…``, ``MIG-…`` or, shared, ``GPU-…::<replica>``, as the device plugin
+            names them.
+    """
+
+    node: str
+    pod_uid: str
+    container: str
+    resource: str
+    device_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """Everything that one file said.
 
@@ -98,10 +122,12 @@ class Observation:
         nodes: Node objects.
         reports: GPU reports of nodes.
         pods: Pods that ask for GPU resources.
+        claims: Devices that pods were given.
         notes: What the reader skipped or could not use, in words for the user.
     """
 
     nodes: tuple[Node, ...] = ()
     reports: tuple[NodeReport, ...] = ()
     pods: tuple[Pod, ...] = ()
+    claims: tuple[DeviceClaim, ...] = ()
     notes: tuple[str, ...] = ()

@@ -184,14 +184,15 @@ class Assignment:
         pod: ``namespace/name``.
         resource: Resource name it asked for.
         node: Node name.
-        index: NVML index.
+        index: NVML index; None when the slice stands and the input does not tell which of the
+            node's equal ones is free.
         placement: Placement of the MIG instance, None for whole or shared GPUs, or when unknown.
     """
 
     pod: str
     resource: str
     node: str
-    index: int
+    index: int | None
     placement: Placement | None
 
 
@@ -279,8 +280,8 @@ class Cost:
         destroyed: Free instances destroyed.
         created: Instances created.
         mode_changes: GPUs whose MIG mode changes.
-        future_lost: (profile, placement) pairs that can no longer be created afterwards, summed
-            over GPUs, weighted as ``docs/planner.md`` says.
+        future_lost: (profile, placement) pairs that could be created before and no longer
+            afterwards, summed over GPUs (``docs/planner.md`` says why this measure).
         gpus_touched: GPUs that any step concerns.
     """
 

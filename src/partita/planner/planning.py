@@ -1,0 +1,217 @@
+"""``plan``: from what stands and what is wanted to steps, assignments and refusals."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from partita.catalog import library
+from partita.config.partition_policy import PartitionPolicy
+from partita.model.fleet import Fleet
+from partita.model.gpu import Gpu, MigMode
+from partita.planner import bundles, refusal, waste
+from partita.planner.demand import wishes
+from partita.planner.options import Bench, bench
+from partita.planner.outcome import COST_STAGES, Outcome, budget_mib
+from partita.planner.permission import permissions
+from partita.planner.plan import (
+    Assignment,
+    Cost,
+    Create,
+    Destroy,
+    GpuPlan,
+    Plan,
+    PlannedInstance,
+    SetMigMode,
+    SetReplicas,
+    Step,
+)
+from partita.planner.solver import Grant, Site, Solution, world
+
+__all__ = ["plan"]
+
+
+def plan(fleet: Fleet, policies: Sequence[PartitionPolicy] = ()) -> Plan:
+    """Plan how to cut the fleet's GPUs for its pending pods.
+
+    In this order: most demand satisfied (by priority; then the older pods); nothing held is
+    touched; fewest instances destroyed; fewest created; fewest mode changes; most future requests
+    possible; fewest GPUs touched.
+
+    Args:
+        fleet: What stands, and the pods.
+        policies: What may be done where; none = everything may be re-cut.
+    """
+    allowed = permissions(fleet, policies)
+    wanted = wishes(fleet, COST_STAGES)
+    resources = frozenset(name for wish in wanted for name in wish.pod.requests)
+    place = world(fleet, allowed, resources)
+    tail = len(wanted[0].penalty) if wanted else COST_STAGES
+    settled = bundles.settle(place, wanted, tail)
+    solution = settled.solution
+    gpus, assignments = _gpu_plans(place.sites, solution)
+    return Plan(
+        fleet=fleet,
+        gpus=gpus,
+        steps=tuple(step for gpu in gpus for step in _steps(gpu)),
+        assignments=assignments,
+        unfit=refusal.refusals(fleet, place, gpus, wanted, solution.served),
+        cost=_cost(solution),
+        proven=settled.proven,
+    )
+
+
+def _cost(solution: Solution) -> Cost:
+    destroyed, created, mode_changes, future_lost, touched = solution.costs
+    return Cost(
+        destroyed=destroyed,
+        created=created,
+        mode_changes=mode_changes,
+        future_lost=future_lost,
+        gpus_touched=touched,
+    )
+
+
+def _gpu_plans(
+    sites: Sequence[Site], solution: Solution
+) -> tuple[tuple[GpuPlan, ...], tuple[Assignment, ...]]:
+    granted: dict[tuple[str, int | None], list[Grant]] = defaultdict(list)
+    for grant in solution.grants:
+        if grant.pod in solution.served:
+            granted[grant.node, grant.index].append(grant)
+    plans = []
+    assignments = [
+        Assignment(pod=g.pod, resource=g.resource, node=g.node, index=None, placement=None)
+        for (_, index), grants in granted.items()
+        if index is None
+        for g in grants
+    ]
+    for site, outcome in zip(sites, solution.outcomes, strict=True):
+        gpu_plan = _gpu_plan(site, outcome, granted[site.gpu.key])
+        plans.append(gpu_plan)
+        assignments += _assignments(gpu_plan, granted[site.gpu.key])
+    order = {grant.pod: number for number, grant in enumerate(solution.grants)}
+    assignments.sort(key=lambda a: (order[a.pod], a.resource, a.index is None, a.index or 0))
+    return tuple(plans), tuple(assignments)
+
+
+def _gpu_plan(site: Site, outcome: Outcome, grants: Sequence[Grant]) -> GpuPlan:
+    gpu = site.gpu
+    instances = _instances(gpu, outcome, grants)
+    model = library.find(gpu.model) if gpu.model is not None else None
+    mig = model.mig if model is not None else None
+    changed = outcome.mig_mode is not gpu.mig_mode
+    return GpuPlan(
+        gpu=gpu,
+        mig_mode=outcome.mig_mode,
+        instances=instances,
+        replicas=outcome.replicas,
+        budget_mib=budget_mib(gpu, outcome.replicas) if outcome.replicas > 1 else None,
+        pods=tuple(grant.pod for grant in grants if grant.profile is None),
+        needs_reset=changed and mig is not None and mig.mode_change_needs_reset,
+        unusable=waste.unusable(gpu, mig, instances) if instances and mig is not None else None,
+        frozen=site.permission.frozen,
+    )
+
+
+def _instances(gpu: Gpu, outcome: Outcome, grants: Sequence[Grant]) -> tuple[PlannedInstance, ...]:
+    if outcome.mig_mode is not MigMode.ON:
+        return ()
+    table = _table(gpu)
+    waiting: dict[str, list[str]] = defaultdict(list)
+    for grant in grants:
+        if grant.profile is not None:
+            waiting[grant.profile].append(grant.pod)
+    found = []
+    for position, instance in enumerate(gpu.instances):
+        if position not in outcome.option.destroyed:
+            name = table.profiles[table.number(instance.profile)].name
+            pods = waiting[name][:1] if not instance.hold.pinned else []
+            del waiting[name][: len(pods)]
+            found.append(
+                PlannedInstance(
+                    profile=instance.profile,
+                    candidates=instance.candidates,
+                    standing=instance,
+                    pods=tuple(pods),
+                )
+            )
+    for number, start in outcome.option.new:
+        profile = table.profiles[number]
+        placement = next(p for p in profile.placements if p.start == start)
+        pods = waiting[profile.name][:1]
+        del waiting[profile.name][: len(pods)]
+        found.append(
+            PlannedInstance(profile=profile.name, candidates=(placement,), pods=tuple(pods))
+        )
+    return tuple(sorted(found, key=lambda i: (len(i.candidates) > 1, i.candidates, i.profile)))
+
+
+def _table(gpu: Gpu) -> Bench:
+    model = library.get(gpu.model or gpu.product)
+    assert model.mig is not None
+    return bench(model.mig)
+
+
+def _assignments(gpu_plan: GpuPlan, grants: Sequence[Grant]) -> Iterator[Assignment]:
+    resources: dict[str, list[Grant]] = defaultdict(list)
+    for grant in grants:
+        resources[grant.pod].append(grant)
+    for instance in gpu_plan.instances:
+        for pod in instance.pods:
+            grant = next(g for g in resources[pod] if g.profile is not None)
+            resources[pod].remove(grant)
+            placement = instance.candidates[0] if len(instance.candidates) == 1 else None
+            yield Assignment(
+                pod=pod,
+                resource=grant.resource,
+                node=grant.node,
+                index=gpu_plan.gpu.index,
+                placement=placement,
+            )
+    for grant in grants:
+        if grant.profile is None:
+            yield Assignment(
+                pod=grant.pod,
+                resource=grant.resource,
+                node=grant.node,
+                index=gpu_plan.gpu.index,
+                placement=None,
+            )
+
+
+def _steps(gpu_plan: GpuPlan) -> Iterator[Step]:
+    """Yield the steps of one GPU: destroy, change the mode, create the biggest first."""
+    gpu = gpu_plan.gpu
+    kept = [id(i.standing) for i in gpu_plan.instances if i.standing is not None]
+    for instance in gpu.instances:
+        if id(instance) not in kept:
+            yield Destroy(
+                node=gpu.node,
+                index=gpu.index,
+                profile=instance.profile,
+                placement=instance.placement,
+                instance_id=instance.instance_id,
+            )
+    if gpu_plan.mig_mode is not gpu.mig_mode:
+        yield SetMigMode(
+            node=gpu.node,
+            index=gpu.index,
+            enable=gpu_plan.mig_mode is MigMode.ON,
+            needs_reset=gpu_plan.needs_reset,
+        )
+    new = [i for i in gpu_plan.instances if i.standing is None]
+    for planned in sorted(new, key=lambda i: (-i.candidates[0].size, i.candidates[0].start)):
+        table = _table(gpu)
+        yield Create(
+            node=gpu.node,
+            index=gpu.index,
+            profile=planned.profile,
+            profile_id=table.profiles[table.number(planned.profile)].profile_id,
+            placement=planned.candidates[0],
+        )
+    if gpu_plan.replicas != gpu.replicas and gpu_plan.mig_mode is not MigMode.ON:
+        yield SetReplicas(
+            node=gpu.node,
+            index=gpu.index,
+            replicas=gpu_plan.replicas,
+            budget_mib=gpu_plan.budget_mib,
+        )

@@ -1,0 +1,314 @@
+"""Finds the best choice for a ``Program`` and says whether it is proven.
+
+Two ways, one answer. Small programs: dynamic programming over all members, which is exhaustive.
+Large ones: the linear relaxation fixes all but a few members; those few are searched, branch by
+branch, and the result is proven when it costs exactly what the relaxation says nothing can
+undercut.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from partita.planner import relaxation
+from partita.planner.program import Choice, Column, Costs, Group, Program, add, total_cost
+
+__all__ = ["solve"]
+
+_STATES = 4_000  # states of an exhaustive search before another way is tried
+_WORK = 1_000_000  # states x columns, likewise
+_TAIL_WORK = 30_000  # the same for the last few members of a large program
+_BRANCHES = 60  # branches of a large program before the best found is taken
+_ROUNDING = 1e-3
+
+Need = tuple[int, ...]
+Pick = tuple[int, int]  # (group, column)
+Counts = tuple[tuple[int, ...], ...]
+Columns = Sequence[tuple[int, ...]]  # per group: columns that are open
+
+
+@dataclass(frozen=True, slots=True)
+class _Trail:
+    """How a state was reached: a linked list of picks."""
+
+    pick: Pick
+    before: "_Trail | None"
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A part of the program that is still open, with what is decided already.
+
+    Attributes:
+        program: What is open.
+        origin: Per open group: its number in the whole program and the columns it may take.
+        taken: What is decided, in numbers of the whole program: (group, column), members.
+        paid: Cost of what is decided, penalties not included.
+    """
+
+    program: Program
+    origin: tuple[tuple[int, tuple[int, ...]], ...]
+    taken: tuple[tuple[Pick, int], ...]
+    paid: Costs
+
+    def settle(self, picks: Sequence[tuple[Pick, int]], open_columns: Columns) -> "_Node":
+        """Decide members, and leave only the given columns to the others."""
+        need = [len(units) for units in self.program.penalties]
+        left = [group.count for group in self.program.groups]
+        taken, paid = list(self.taken), self.paid
+        for (group, number), members in picks:
+            column = self.program.groups[group].columns[number]
+            left[group] -= members
+            for kind, amount in column.supply:
+                need[kind] -= amount * members
+            paid = add(paid, tuple([cost * members for cost in column.costs]))
+            taken.append(((self.origin[group][0], self.origin[group][1][number]), members))
+        return self._rest(need, left, open_columns, tuple(taken), paid)
+
+    def _rest(
+        self,
+        need: Sequence[int],
+        left: Sequence[int],
+        open_columns: Columns,
+        taken: tuple[tuple[Pick, int], ...],
+        paid: Costs,
+    ) -> "_Node":
+        groups, origin = [], []
+        for number, group in enumerate(self.program.groups):
+            if left[number]:
+                chosen = open_columns[number]
+                columns = tuple(group.columns[c] for c in chosen)
+                groups.append(Group(left[number], columns))
+                whole, names = self.origin[number]
+                origin.append((whole, tuple(names[c] for c in chosen)))
+        penalties = tuple(
+            units[: max(0, n)] for units, n in zip(self.program.penalties, need, strict=True)
+        )
+        program = Program(self.program.stages, penalties, tuple(groups))
+        return _Node(program=program, origin=tuple(origin), taken=taken, paid=paid)
+
+    def finish(self, counts: Counts) -> tuple[tuple[Pick, int], ...]:
+        """Return everything decided once the open part is decided too."""
+        picks = list(self.taken)
+        for (group, names), row in zip(self.origin, counts, strict=True):
+            picks += [((group, names[c]), n) for c, n in enumerate(row) if n]
+        return tuple(picks)
+
+
+def solve(program: Program) -> Choice:
+    """Return the best choice; ``proven`` tells whether it is certain to be the best."""
+    rows: list[tuple[int, ...]] = [()] * len(program.groups)
+    proven = True
+    for part, groups in _independent_parts(program):
+        found = _exhaust(part, _WORK)
+        choice = branch(part) if found is None else None
+        proven = proven and (choice is None or choice.proven)
+        for number, row in zip(groups, choice.counts if choice else found or (), strict=True):
+            rows[number] = row
+    counts = tuple(rows)
+    return Choice(counts=counts, costs=total_cost(program, counts), proven=proven)
+
+
+def branch(program: Program) -> Choice:
+    """Return the best choice found by branching on the relaxation, never by exhaustion alone.
+
+    Stage by stage: when no choice meets the bound in every stage, the first stage that misses is
+    tried alone; what is found there becomes the limit under which the later stages are bounded
+    again.
+    """
+    best: tuple[Costs, Counts] | None = None
+    limits: Costs = ()
+    proven = True
+    while True:
+        bound = relaxation.relax(program, limits)
+        best = _better(best, _dive(program, bound, limits))
+        missed = next((s for s in range(program.stages) if best[0][s] != bound.least[s]), None)
+        if missed is None:
+            return Choice(counts=best[1], costs=best[0], proven=proven)
+        if missed + 1 < program.stages:
+            short = _truncated(program, missed + 1)
+            found = _dive(short, relaxation.relax(short, limits), limits)
+            counts = found[1]
+            best = _better(best, (total_cost(program, counts), counts))
+        proven = proven and best[0][: missed + 1] == bound.least[: missed + 1]
+        limits = best[0][: missed + 1]
+        if len(limits) == program.stages:
+            return Choice(counts=best[1], costs=best[0], proven=proven)
+
+
+def _better(one: tuple[Costs, Counts] | None, other: tuple[Costs, Counts]) -> tuple[Costs, Counts]:
+    return other if one is None else min(one, other)
+
+
+def _truncated(program: Program, stages: int) -> Program:
+    """The same program with its first stages only."""
+    return Program(
+        stages,
+        tuple(tuple(unit[:stages] for unit in units) for units in program.penalties),
+        tuple(
+            Group(g.count, tuple(Column(c.supply, c.costs[:stages]) for c in g.columns))
+            for g in program.groups
+        ),
+    )
+
+
+def _dive(program: Program, bound: relaxation.Relaxation, limits: Costs) -> tuple[Costs, Counts]:
+    everything = tuple((n, tuple(range(len(g.columns)))) for n, g in enumerate(program.groups))
+    root = _Node(program=program, origin=everything, taken=(), paid=program.zero)
+    search = _Branching(program, bound.least, limits)
+    for spare in (0, 1, 2):
+        if search.descend(root.settle(_floors(bound, spare), bound.allowed)):
+            break
+    assert search.best is not None
+    return search.best
+
+
+def _independent_parts(program: Program) -> Iterator[tuple[Program, tuple[int, ...]]]:
+    """Split a program into parts that share no kind of demand."""
+    owner = list(range(len(program.penalties)))
+
+    def find(kind: int) -> int:
+        while owner[kind] != kind:
+            kind = owner[kind]
+        return kind
+
+    kinds_of = []
+    for group in program.groups:
+        kinds = sorted({kind for column in group.columns for kind, _ in column.supply})
+        kinds_of.append(kinds)
+        for kind in kinds[1:]:
+            owner[find(kind)] = find(kinds[0])
+    parts: dict[int, list[int]] = {find(kind): [] for kind in range(len(owner))}
+    for number, kinds in enumerate(kinds_of):
+        parts.setdefault(find(kinds[0]) if kinds else -1, []).append(number)
+    for root, groups in parts.items():
+        kinds = [kind for kind in range(len(owner)) if find(kind) == root]
+        yield _part(program, kinds, groups), tuple(groups)
+
+
+def _part(program: Program, kinds: Sequence[int], groups: Sequence[int]) -> Program:
+    number = {kind: position for position, kind in enumerate(kinds)}
+    return Program(
+        program.stages,
+        tuple(program.penalties[kind] for kind in kinds),
+        tuple(
+            Group(
+                program.groups[g].count,
+                tuple(
+                    Column(tuple((number[k], n) for k, n in c.supply), c.costs)
+                    for c in program.groups[g].columns
+                ),
+            )
+            for g in groups
+        ),
+    )
+
+
+class _Branching:
+    """Depth-first search for a choice that meets the bound, keeping the best one on the way."""
+
+    def __init__(self, program: Program, least: Costs, limits: Costs) -> None:
+        self.program = program
+        self.least = least
+        self.limits = limits
+        self.best: tuple[Costs, Counts] | None = None
+        self.branches = 0
+
+    def descend(self, node: _Node) -> bool:
+        """Search below a node; True when a choice that meets the bound is found."""
+        self.branches += 1
+        tail = _exhaust(node.program, _TAIL_WORK)
+        if tail is not None:
+            return self._offer(node.finish(tail))
+        limits = [limit - paid for limit, paid in zip(self.limits, node.paid, strict=False)]
+        bound = relaxation.relax(node.program, limits)
+        pick = _largest_fraction(bound)
+        settled = node.settle(_floors(bound, 0), bound.allowed)
+        if pick is None:
+            return self._offer(settled.taken)
+        if self.best is not None and (
+            self.branches > _BRANCHES or add(node.paid, bound.least) > self.least
+        ):
+            return False
+        return self.descend(_up(node, bound, pick)) or self.descend(_down(node, bound, pick))
+
+    def _offer(self, picks: Sequence[tuple[Pick, int]]) -> bool:
+        rows = [[0] * len(group.columns) for group in self.program.groups]
+        for (group, column), members in picks:
+            rows[group][column] += members
+        counts = tuple(tuple(row) for row in rows)
+        costs = total_cost(self.program, counts)
+        if self.best is None or costs < self.best[0]:
+            self.best = (costs, counts)
+        return costs == self.least
+
+
+def _floors(bound: relaxation.Relaxation, spare: int) -> list[tuple[Pick, int]]:
+    """Whole members of each used column; ``spare`` fewer where the column is not whole."""
+    picks = []
+    for group, used in enumerate(bound.fractions):
+        for column, amount in used:
+            whole = math.floor(amount + _ROUNDING)
+            if amount - whole > _ROUNDING:
+                whole -= spare
+            if whole > 0:
+                picks.append(((group, column), whole))
+    return picks
+
+
+def _largest_fraction(bound: relaxation.Relaxation) -> Pick | None:
+    parts = [
+        (amount - math.floor(amount + _ROUNDING), -group, -column)
+        for group, used in enumerate(bound.fractions)
+        for column, amount in used
+    ]
+    best = max(parts, default=(0.0, 0, 0))
+    return (-best[1], -best[2]) if best[0] > _ROUNDING else None
+
+
+def _up(node: _Node, bound: relaxation.Relaxation, pick: Pick) -> _Node:
+    """The branch in which one more member takes the column than the relaxation's whole part."""
+    return node.settle([*_floors(bound, 0), (pick, 1)], bound.allowed)
+
+
+def _down(node: _Node, bound: relaxation.Relaxation, pick: Pick) -> _Node:
+    """The branch in which no further member takes the column."""
+    columns = list(bound.allowed)
+    columns[pick[0]] = tuple(c for c in columns[pick[0]] if c != pick[1]) or columns[pick[0]]
+    return node.settle(_floors(bound, 0), tuple(columns))
+
+
+def _exhaust(program: Program, work: int) -> Counts | None:
+    """Search everything by dynamic programming; None when it grows beyond ``work``."""
+    need = tuple(len(units) for units in program.penalties)
+    states: dict[Need, tuple[Costs, _Trail | None]] = {need: (program.zero, None)}
+    for number, group in enumerate(program.groups):
+        for _ in range(group.count):
+            work -= len(states) * len(group.columns)
+            if work < 0 or len(states) > _STATES:
+                return None
+            states = _extend(states, number, group.columns)
+    best = min((add(cost, program.penalty(rest)), rest) for rest, (cost, _) in states.items())
+    rows = [[0] * len(group.columns) for group in program.groups]
+    trail = states[best[1]][1]
+    while trail is not None:
+        rows[trail.pick[0]][trail.pick[1]] += 1
+        trail = trail.before
+    return tuple(tuple(row) for row in rows)
+
+
+def _extend(
+    states: dict[Need, tuple[Costs, _Trail | None]], group: int, columns: Sequence[Column]
+) -> dict[Need, tuple[Costs, _Trail | None]]:
+    found: dict[Need, tuple[Costs, _Trail | None]] = {}
+    for need, (cost, trail) in states.items():
+        for number, column in enumerate(columns):
+            rest = list(need)
+            for kind, amount in column.supply:
+                rest[kind] = max(0, rest[kind] - amount)
+            after = tuple(rest)
+            total = add(cost, column.costs)
+            known = found.get(after)
+            if known is None or total < known[0]:
+                found[after] = (total, _Trail((group, number), trail))
+    return found
