@@ -9,6 +9,8 @@ from partita.model.placement import Placement
 
 __all__ = ["ComputeInstanceProfile", "Engines", "GpuModel", "MigCapability", "Profile"]
 
+_VOLTA = (7, 0)  # compute capability
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
@@ -154,6 +156,23 @@ class GpuModel:
     uncertain: Mapping[str, str]
     notes: tuple[str, ...]
     sources: tuple[str, ...]
+
+    @property
+    def sharing(self) -> tuple[str, ...]:
+        """Ways to share the board, or a slice of it, without MIG.
+
+        Time-slicing works on every board here. MPS limits the memory and threads of each client
+        from Volta on (NVIDIA, *Multi-Process Service*); without limits it is not offered.
+        """
+        capability = tuple(int(part) for part in self.compute_capability.split("."))
+        return ("time-slicing", "MPS") if capability >= _VOLTA else ("time-slicing",)
+
+    @property
+    def all_sources(self) -> tuple[str, ...]:
+        """Keys of the sources of the board and of its profiles, each once."""
+        profiles = self.mig.profiles if self.mig is not None else ()
+        keys = [*self.sources, *(key for profile in profiles for key in profile.sources)]
+        return tuple(dict.fromkeys(keys))
 
     def profile(self, name: str) -> Profile:
         """Return the MIG profile of a name or alias.

@@ -2,10 +2,11 @@
 
 The rule, for every family: each placement is in its profile's list; no two overlap; no profile
 exceeds its instance limit; the media engines suffice (all there are belong to the full profile, so
-``+me`` fits once and beside ``+me.all`` only ``-me`` profiles fit). Counting slices is never enough.
+``+me`` fits once and beside ``+me.all`` only ``-me`` profiles fit). Counting slices is not enough.
 Source: NVIDIA MIG User Guide, ``nvidia-smi mig -lgipp``, and the engine comments of ``nvml.h``.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,10 +52,10 @@ def objection(mig: MigCapability, slots: Sequence[Slot]) -> str | None:
 
 
 def _overlap(slots: Sequence[Slot]) -> str | None:
-    ordered = sorted(slots)
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in itertools.pairwise(sorted(slots)):
         if before.placement.overlaps(after.placement):
-            return f"{before.profile} at {before.placement} and {after.profile} at {after.placement} overlap"
+            first = f"{before.profile} at {before.placement}"
+            return f"{first} and {after.profile} at {after.placement} overlap"
     return None
 
 

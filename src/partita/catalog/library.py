@@ -18,9 +18,10 @@ from partita.catalog.gpu_model import (
 from partita.errors import UnknownModelError
 from partita.model.placement import Placement
 
-__all__ = ["find", "get", "models", "sources"]
+__all__ = ["find", "get", "models", "search", "sources"]
 
 _MIG_SUFFIX = re.compile(r"-MIG-.*$")
+_REMARK = re.compile(r"\s*\([^)]*\)$")  # some aliases say in brackets who uses them
 _SHARED_SUFFIX = "-SHARED"
 
 
@@ -48,21 +49,42 @@ def find(name: str) -> GpuModel | None:
     """Return the model of a catalogue id, product name, node-label value or PCI id, else None.
 
     Node labels write blanks as ``-`` and append ``-SHARED`` or ``-MIG-<profile>``; both are undone.
+    PCI ids are known as NVML writes them (``0x20B210DE``) and as ``lspci`` does (``10de:20b2``).
+    Without ``NVIDIA`` a product name counts only when it is no other board's too: ``H100`` is not
+    the board that drivers call ``NVIDIA H100``.
     """
     return _index().get(_normal(name))
+
+
+def search(text: str) -> tuple[GpuModel, ...]:
+    """Return the models that a text may mean, in catalogue order; empty when none.
+
+    A full name or id means its model alone. Otherwise whole words of the names decide (``h100`` is
+    every H100 board, not the one whose driver name happens to be just that), and beginnings of
+    words only where no whole word fits (``h10``).
+    """
+    wanted = _normal(text)
+    exact = [model for model in models() if wanted in map(_normal, _full_names(model))]
+    if exact or not wanted:
+        return tuple(exact[:1])
+    return _matching(_whole_words(wanted)) or _matching(re.compile(rf"(^|-){re.escape(wanted)}"))
 
 
 def get(name: str) -> GpuModel:
     """Return the model of a name.
 
     Raises:
-        UnknownModelError: When the catalogue has no such model; the hint names the nearest.
+        UnknownModelError: When the catalogue has no such model, or several; the hint names them,
+            or the nearest.
     """
     found = find(name)
     if found is not None:
         return found
-    near = difflib.get_close_matches(_normal(name), list(_index()), n=1, cutoff=0.5)
-    hint = f"did you mean {_index()[near[0]].id}? " if near else ""
+    near = [model.id for model in search(name)]
+    if not near:
+        close = difflib.get_close_matches(_normal(name), list(_index()), n=1, cutoff=0.5)
+        near = [_index()[key].id for key in close]
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise UnknownModelError(
         message=f"no such GPU model in the catalogue: {name}",
         hint=hint + "`partita gpus` lists all models",
@@ -74,10 +96,32 @@ def get(name: str) -> GpuModel:
 def _index() -> Mapping[str, GpuModel]:
     index: dict[str, GpuModel] = {}
     for model in models():
-        for name in (model.id, *model.names, *model.aliases, *model.pci_devices):
+        for name in _full_names(model):
             index.setdefault(_normal(name), model)
-            index.setdefault(_normal(name.removeprefix("NVIDIA ")), model)
+    for model in models():
+        for name in model.names:
+            short = _normal(name.removeprefix("NVIDIA "))
+            if len(_matching(_whole_words(short))) == 1:
+                index.setdefault(short, model)
     return index
+
+
+def _whole_words(normal: str) -> re.Pattern[str]:
+    return re.compile(rf"(^|-){re.escape(normal)}(-|$)")
+
+
+def _matching(pattern: re.Pattern[str]) -> tuple[GpuModel, ...]:
+    return tuple(
+        model
+        for model in models()
+        if any(pattern.search(_normal(name)) for name in _full_names(model))
+    )
+
+
+def _full_names(model: GpuModel) -> tuple[str, ...]:
+    aliases = (_REMARK.sub("", alias) for alias in model.aliases)
+    pci_addresses = (f"{pci[6:]}:{pci[2:6]}" for pci in model.pci_devices)
+    return (model.id, *model.names, *aliases, *model.pci_devices, *pci_addresses)
 
 
 def _normal(name: str) -> str:
