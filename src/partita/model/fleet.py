@@ -19,8 +19,8 @@ class Fleet:
         gpus: GPUs ordered by node and index.
         pods: Pods that ask for GPU resources and have not finished.
         held: (node, resource) → how many slices of it (slots, of shared GPUs) are in use on that
-            node, by pods or, where there are more, by processes. The resource of a MIG profile is
-            named as the catalogue names the profile.
+            node, by pods or, where there are more, by processes. Every resource
+            that has slices there is in it, also with 0; a MIG profile is named as in the catalogue.
         notes: What is unknown or contradictory in the input, in words for the user.
     """
 

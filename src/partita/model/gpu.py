@@ -104,7 +104,6 @@ class Gpu:
         pending_mig_mode: Mode after the next reset, None when the same as now or unknown.
         instances: MIG GPU instances, ordered by placement.
         hold: Whether the GPU as a whole is in use (a pod asked for the whole or a shared GPU).
-            With MIG on, ``POSSIBLE`` means that its instances are not known.
         holders: Who uses the whole GPU.
         replicas: Replicas it is served as, 1 = not shared.
         sharing: How it is shared, None when it is not.
@@ -114,7 +113,8 @@ class Gpu:
         single_strategy: Whether its MIG instances are served as ``nvidia.com/gpu``.
         memory_mib: Total memory, None when unknown.
         reserved_memory_mib: Memory the driver keeps for itself, None when unknown.
-        problem: Why it cannot be used at all (lost, error), None when it is well.
+        problem: Why it cannot be used at all (lost, error, or its instances are unknown), None when
+            it is well.
         notes: What is not known of it, in words for the user.
     """
 
