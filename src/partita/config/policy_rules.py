@@ -1,0 +1,65 @@
+"""Whether the parts of a policy agree with each other, and its layout with any board."""
+
+from partita.config import mig_layouts
+from partita.config.inspection import Inspection
+from partita.config.partition_policy import Follow, PartitionPolicy, Strategy
+from partita.config.yaml_nodes import YamlMapping
+
+__all__ = ["check"]
+
+
+def check(policy: PartitionPolicy, spec: YamlMapping, inspection: Inspection) -> None:
+    """Note parameters that the strategy does not use, and those that it misses."""
+    used = {
+        Strategy.WHOLE: (),
+        Strategy.MIG: ("mig",),
+        Strategy.TIME_SLICING: ("timeSlicing",),
+        Strategy.MPS: ("mps",),
+        Strategy.AUTO: ("mig", "timeSlicing"),
+    }[policy.strategy]
+    for key in ("mig", "timeSlicing", "mps"):
+        entry = spec.entry(key)
+        if entry is not None and key not in used:
+            inspection.warning(
+                "parameters-unused",
+                f"strategy {policy.strategy.value} does not use these parameters: {key}",
+                entry.at,
+                "remove them, or choose the strategy they are for",
+                f"spec.{key}",
+            )
+    missing = _missing(policy)
+    if missing is not None and policy.config_map_ref is None:
+        message = f"strategy {policy.strategy.value} needs spec.{missing}"
+        inspection.error("parameters-missing", message, spec.at, f"add {missing}", "spec")
+    _layout_fits(policy, spec, inspection)
+
+
+def _missing(policy: PartitionPolicy) -> str | None:
+    match policy.strategy:
+        case Strategy.MIG if policy.follow is Follow.FIXED and policy.mig.layout is None:
+            return "mig.layout"
+        case Strategy.TIME_SLICING if policy.time_slicing is None:
+            return "timeSlicing"
+        case Strategy.MPS if policy.mps is None:
+            return "mps"
+        case _:
+            return None
+
+
+def _layout_fits(policy: PartitionPolicy, spec: YamlMapping, inspection: Inspection) -> None:
+    layout = policy.mig.layout
+    mig_node = spec.get("mig")
+    if not layout or mig_node is None:
+        return
+    boards = [board for board in mig_layouts.boards_with(tuple(layout)) if board.mig]
+    if any(board.mig and mig_layouts.fits(board.mig, layout) for board in boards):
+        return
+    if not boards or boards[0].mig is None:
+        hint = "use profiles of one board; `partita gpus` lists them"
+        message = f"no single board has all of these profiles: {', '.join(layout)}"
+    else:
+        near = mig_layouts.nearest_layouts(boards[0].mig, layout)
+        hint = "use " + "; or ".join(mig_layouts.text_of(one) for one in near)
+        reason = mig_layouts.obstacle(boards[0].mig, layout)
+        message = f"no board can hold {mig_layouts.text_of(layout)}: {reason}"
+    inspection.error("layout-impossible", message, mig_node.at, hint, "spec.mig.layout")
