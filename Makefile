@@ -11,10 +11,9 @@ BENCH := highspy numpy
 .PHONY: demo test check bench docs pins clean
 
 demo: .venv/runtime
-	@$(BIN)/partita plan --from examples/fleet.yaml examples/nodes.yaml examples/pods.yaml \
-	  examples/gpu-b1.xml examples/gpu-b1.lgi.txt || test $$? -eq 1
+	@$(BIN)/partita plan --from examples || test $$? -eq 1
 	@echo
-	@echo "That was: partita plan --from examples/*. More: $(BIN)/partita --help, README.md"
+	@echo "That was: $(BIN)/partita plan --from examples   (more: $(BIN)/partita --help, README.md)"
 
 test: .venv/development
 	$(BIN)/pytest -n auto

@@ -3,7 +3,7 @@
 ::
 
     PartitaError                 base; the command line prints it and its hint, never a traceback
-    ├── InputError               a file that was given cannot be used (missing, truncated, wrong type)
+    ├── InputError               a file that was given cannot be used (missing, truncated …)
     ├── UsageError               the command line asks for something that makes no sense
     ├── UnknownModelError        no GPU of that name is in the catalogue
     ├── UnknownProfileError      the GPU model has no MIG profile of that name

@@ -177,6 +177,7 @@ class _Reader:
             decoder_count=self._most(devices, shared + "decoder_count", place),
             copy_engine_count=self._most(devices, shared + "copy_engine_count", place),
             jpeg_count=self._most(devices, shared + "jpg_count", place),
+            ofa_count=self._most(devices, shared + "ofa_count", place),
             compute_instances=tuple(
                 ComputeInstance(
                     instance_id=number,

@@ -108,14 +108,15 @@ def _at(path: str) -> Iterator[Observation]:
     try:
         directory = Path(path).is_dir()
         entries = sorted(Path(path).iterdir()) if directory else []
-        files = [entry for entry in entries if entry.is_file() and not entry.name.startswith(".")]
+        shown = [entry for entry in entries if not entry.name.startswith(".")]
+        files = [entry for entry in shown if entry.is_file() and entry.suffix.lower() != ".md"]
     except OSError as error:
         raise _no_access(path, error) from error
     if directory and not files:
         hint = f"name files, or put some there; {_KINDS}"
         raise InputError(message="no file in this directory", hint=hint, path=path)
     yield from (_of_file(file) for file in files or [Path(path)])
-    left = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    left = [entry.name for entry in shown if entry.is_dir()] if directory else []
     if left:
         yield Observation(notes=(f"{path}: directories in it are not read: {', '.join(left)!a}",))
 

@@ -1,6 +1,6 @@
 """What single sources say of GPUs, before anything is concluded from it.
 
-Adapters fill these; ``planner.inventory`` merges them into a fleet.
+Adapters fill these; ``inventory.assembly`` merges them into a fleet.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ class InstanceReport:
         decoder_count: Decoders it shows; tells profiles of equal memory apart.
         copy_engine_count: Copy engines it shows; likewise.
         jpeg_count: JPEG engines it shows; likewise.
+        ofa_count: Optical-flow engines it shows; likewise.
         compute_instances: What it is split into.
         process_ids: Processes on it, host PIDs.
     """
@@ -38,6 +39,7 @@ class InstanceReport:
     decoder_count: int | None = None
     copy_engine_count: int | None = None
     jpeg_count: int | None = None
+    ofa_count: int | None = None
     compute_instances: tuple[ComputeInstance, ...] = ()
     process_ids: tuple[int, ...] = ()
 

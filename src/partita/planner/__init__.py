@@ -1,5 +1,1 @@
-"""What stands, what is wanted, and the exact steps between: pure functions over values.
-
-No I/O, no clock, no randomness, no logging. ``inventory`` concludes what stands from reports;
-``plan`` holds the result; ``solver`` finds it; ``steps`` orders it.
-"""
+"""What is wanted of what stands, and the exact steps to it: pure functions over values."""

@@ -25,7 +25,7 @@ def can_ever(gpu: Gpu, resource: str) -> bool:
     if profile is not None:
         model = library.find(gpu.model) if gpu.model is not None else None
         return model is not None and model.mig is not None and profile in model.mig.by_name
-    return unshared(resource) == WHOLE_GPU and (resource == WHOLE_GPU or gpu.renamed)
+    return unshared(resource) == WHOLE_GPU
 
 
 def may_serve(site: Site, resource: str) -> bool:

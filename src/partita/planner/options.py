@@ -7,7 +7,7 @@ serve. GPUs in the same state share their options, so a fleet of thousands has f
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 
@@ -70,6 +70,9 @@ class Bench:
         pool: Engines the GPU has.
         axis: All memory slices where a placement can be, as a mask.
         numbers: Profile number by name and alias.
+        unlimited: Profiles that any arrangement without overlap may mix freely: among them neither
+            instance limits nor engines can ever bind.
+        pairs: Free pairs per occupied mask, as far as counted.
     """
 
     profiles: tuple[Profile, ...]
@@ -78,6 +81,8 @@ class Bench:
     pool: tuple[int, ...]
     axis: int
     numbers: Mapping[str, int]
+    unlimited: frozenset[int] = frozenset()
+    pairs: dict[int, int] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
         """Return the number of a profile name or alias."""
@@ -105,7 +110,7 @@ def bench(mig: MigCapability) -> Bench:
     """Return the prepared form of a model's MIG capability, made once per model."""
     found = _BENCHES.get(id(mig))
     if found is None:
-        found = Bench(
+        plain = Bench(
             profiles=mig.profiles,
             masks=tuple(tuple((p.start, p.mask) for p in q.placements) for q in mig.profiles),
             engines=tuple(engine_pool(profile.engines) for profile in mig.profiles),
@@ -113,6 +118,7 @@ def bench(mig: MigCapability) -> Bench:
             axis=_axis(mig),
             numbers=_numbers(mig),
         )
+        found = replace(plain, unlimited=_unlimited(plain))
         _BENCHES[id(mig)] = found
     return found
 
@@ -123,7 +129,11 @@ def free_pairs(table: Bench, occupied: int) -> int:
     This is the measure of future requests that a layout still allows; ``docs/planner.md`` tells
     why this one.
     """
-    return sum(1 for masks in table.masks for _, mask in masks if not mask & occupied)
+    count = table.pairs.get(occupied)
+    if count is None:
+        count = sum(1 for masks in table.masks for _, mask in masks if not mask & occupied)
+        table.pairs[occupied] = count
+    return count
 
 
 @cache
@@ -196,6 +206,21 @@ def _axis(mig: MigCapability) -> int:
     return axis
 
 
+def _unlimited(table: Bench) -> frozenset[int]:
+    """Return the plain profiles when every arrangement of them passes all limits."""
+    plain = frozenset(
+        number
+        for number, profile in enumerate(table.profiles)
+        if not profile.name.split("gb", 1)[1]
+    )
+    masks = tuple(places if n in plain else () for n, places in enumerate(table.masks))
+    sound = all(
+        table.fits_together(Counter(number for number, _ in new))
+        for new, _ in _arrangements(masks, table.axis)
+    )
+    return plain if sound else frozenset()
+
+
 def _numbers(mig: MigCapability) -> Mapping[str, int]:
     numbers = {alias: n for n, profile in enumerate(mig.profiles) for alias in profile.aliases}
     numbers.update({profile.name: n for n, profile in enumerate(mig.profiles)})
@@ -262,10 +287,6 @@ def _complete(
 def _allowed(
     table: Bench, standing: tuple[Standing, ...], new: tuple[New, ...], destroyed: tuple[int, ...]
 ) -> bool:
-    counts: dict[int, int] = {}
-    for position, instance in enumerate(standing):
-        if position not in destroyed:
-            counts[instance.profile] = counts.get(instance.profile, 0) + 1
-    for number, _ in new:
-        counts[number] = counts.get(number, 0) + 1
-    return table.fits_together(counts)
+    numbers = [i.profile for p, i in enumerate(standing) if p not in destroyed]
+    numbers += [number for number, _ in new]
+    return table.unlimited.issuperset(numbers) or table.fits_together(Counter(numbers))

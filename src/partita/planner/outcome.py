@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from partita.catalog import library
-from partita.catalog.gpu_model import GpuModel, MigCapability
+from partita.catalog.gpu_model import MigCapability
 from partita.model.gpu import Gpu, Hold, MigMode
 from partita.model.resource import mig_profile, mig_resource
 from partita.planner import fixed_layout
@@ -80,7 +80,7 @@ def outcomes(gpu: Gpu, permission: Permission, wanted: frozenset[str]) -> tuple[
         return (_nothing(gpu),)
     if model is None or model.mig is None or gpu.mig_mode is MigMode.UNSUPPORTED:
         return tuple(_whole_outcomes(gpu, permission))
-    return tuple(_mig_capable(gpu, model, model.mig, permission, wanted))
+    return tuple(_mig_capable(gpu, model.mig, permission, wanted))
 
 
 def of_pool(offer: Offer) -> Outcome:
@@ -122,7 +122,7 @@ def _whole_offer(gpu: Gpu, permission: Permission) -> Offer:
 
 
 def _mig_capable(
-    gpu: Gpu, model: GpuModel, mig: MigCapability, permission: Permission, wanted: frozenset[str]
+    gpu: Gpu, mig: MigCapability, permission: Permission, wanted: frozenset[str]
 ) -> Iterator[Outcome]:
     off = gpu.mig_mode is MigMode.OFF
     table = bench(mig)
@@ -136,7 +136,7 @@ def _mig_capable(
         if gpu.hold.pinned or gpu.replicas > 1:
             return
     if not off or (permission.recut and permission.change_mode):
-        names = _aliases(model, mig, wanted)
+        names = _aliases(table, wanted)
         for option in _options(table, stands, permission, frozenset(names), free_now):
             if not off or option.new:
                 yield _cut(table, stands, option, names, mode_change=off)
@@ -179,11 +179,8 @@ def _options(
     yield from mig_options(table, stands, wanted, free_now)
 
 
-def _aliases(
-    model: GpuModel, mig: MigCapability, wanted: frozenset[str]
-) -> Mapping[int, tuple[str, ...]]:
+def _aliases(table: Bench, wanted: frozenset[str]) -> Mapping[int, tuple[str, ...]]:
     """Per wanted profile number: the resource names under which it is asked for."""
-    table = bench(mig)
     found: dict[int, tuple[str, ...]] = {}
     for resource in sorted(wanted):
         profile = mig_profile(resource)

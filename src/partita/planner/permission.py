@@ -12,7 +12,7 @@ from partita.config.partition_policy import (
     Strategy,
 )
 from partita.model.fleet import Fleet
-from partita.model.gpu import Gpu
+from partita.model.gpu import Gpu, Sharing
 from partita.model.node import Node
 from partita.model.resource import WHOLE_GPU, shared
 
@@ -30,6 +30,7 @@ class Permission:
         whole: Whether it may serve as a whole GPU.
         change_mode: Whether its MIG mode may change.
         replicas: Replicas that it is to be served as when whole, 1 = not shared.
+        sharing: How they share it, None when not shared.
         resource: Resource name it is served as when whole or shared.
         reset_refused: Whether a mode change is refused only because it needs a reset.
         frozen: Why nothing may be done, None when something may.
@@ -41,6 +42,7 @@ class Permission:
     whole: bool = True
     change_mode: bool = True
     replicas: int = 1
+    sharing: Sharing | None = None
     resource: str = WHOLE_GPU
     reset_refused: bool = False
     frozen: str | None = None
@@ -86,29 +88,42 @@ def _permission(
 ) -> Permission:
     standing = Permission(
         replicas=gpu.replicas,
+        sharing=gpu.sharing,
         resource=shared(WHOLE_GPU) if gpu.renamed else WHOLE_GPU,
         change_mode=gpu.replicas == 1,
         recut=gpu.replicas == 1,
     )
+    reason = _unfit(gpu) or (_undecided(chosen) if policies else None)
+    if reason is not None:
+        return _freeze(standing, reason)
+    return _by_policy(gpu, chosen[0], standing) if policies else standing
+
+
+def _unfit(gpu: Gpu) -> str | None:
+    """Why the GPU itself cannot be re-cut."""
     if gpu.problem is not None:
-        return _freeze(standing, gpu.problem)
+        return gpu.problem
     if gpu.model is None:
-        return _freeze(standing, f"{gpu.product} is not in the catalogue")
+        return f"{gpu.product} is not in the catalogue"
     if gpu.single_strategy:
-        return _freeze(standing, "its node serves MIG slices under the strategy single")
-    if not policies:
-        return standing
+        return "its node serves MIG slices under the strategy single"
+    return None
+
+
+def _undecided(chosen: Sequence[PartitionPolicy]) -> str | None:
+    """Why the policies do not say what to do with a GPU."""
     if not chosen:
-        return _freeze(standing, "no policy selects it")
+        return "no policy selects it"
     if len(chosen) > 1:
         names = ", ".join(policy.name for policy in chosen)
-        return _freeze(standing, f"more than one policy selects it: {names}")
-    return _by_policy(gpu, chosen[0], standing)
+        return f"more than one policy selects it: {names}"
+    return None
 
 
 def _freeze(permission: Permission, reason: str) -> Permission:
     return Permission(
         replicas=permission.replicas,
+        sharing=permission.sharing,
         resource=permission.resource,
         recut=False,
         change_mode=False,
@@ -145,10 +160,11 @@ def _by_policy(gpu: Gpu, policy: PartitionPolicy, standing: Permission) -> Permi
         case Strategy.TIME_SLICING | Strategy.MPS:
             mps = policy.strategy is Strategy.MPS
             parameters = policy.mps if mps else policy.time_slicing
-            return _shared(parameters, refused=refused)
+            kind = Sharing.MPS if mps else Sharing.TIME_SLICING
+            return _shared(parameters, kind, refused=refused)
 
 
-def _shared(parameters: SharingParameters | None, *, refused: bool) -> Permission:
+def _shared(parameters: SharingParameters | None, kind: Sharing, *, refused: bool) -> Permission:
     resources = parameters.resources if parameters is not None else ()
     whole = next(
         (r for r in resources if r.name == WHOLE_GPU), SharedResource(name=WHOLE_GPU, replicas=1)
@@ -159,6 +175,7 @@ def _shared(parameters: SharingParameters | None, *, refused: bool) -> Permissio
         change_mode=not refused,
         reset_refused=refused,
         replicas=whole.replicas,
+        sharing=kind if whole.replicas > 1 else None,
         resource=shared(WHOLE_GPU) if renamed else WHOLE_GPU,
     )
 

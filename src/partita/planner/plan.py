@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from partita.model.fleet import Fleet
-from partita.model.gpu import Gpu, GpuInstance, MigMode
+from partita.model.gpu import Gpu, GpuInstance, MigMode, Sharing
 from partita.model.placement import Placement
 from partita.model.pod import Pod
 
@@ -85,18 +85,20 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetReplicas:
-    """Serve each whole GPU of a node several times over (time-slicing).
+    """Serve a whole GPU several times over, or no longer.
 
     Attributes:
         node: Node name.
         index: NVML index.
-        replicas: Replicas from then on.
+        replicas: Replicas from then on, 1 = no longer shared.
+        sharing: How they share it, None when no longer shared.
         budget_mib: Memory budget of each, None when the memory is unknown.
     """
 
     node: str
     index: int
     replicas: int
+    sharing: Sharing | None
     budget_mib: int | None
 
 
@@ -147,7 +149,8 @@ class GpuPlan:
         gpu: As it stands.
         mig_mode: Mode after the plan.
         instances: Planned layout, ordered by placement.
-        replicas: Time-sliced replicas after the plan.
+        replicas: Replicas it is served as after the plan, 1 = not shared.
+        sharing: How they share it, None when not shared.
         budget_mib: Memory budget of each replica, None when not shared or unknown.
         pods: Pending pods that are to get the whole GPU or a shared slot of it.
         needs_reset: Whether the mode change needs a reset of this GPU.
@@ -159,6 +162,7 @@ class GpuPlan:
     mig_mode: MigMode
     instances: tuple[PlannedInstance, ...] = ()
     replicas: int = 1
+    sharing: Sharing | None = None
     budget_mib: int | None = None
     pods: tuple[str, ...] = ()
     needs_reset: bool = False

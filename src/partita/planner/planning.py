@@ -104,6 +104,7 @@ def _gpu_plan(site: Site, outcome: Outcome, grants: Sequence[Grant]) -> GpuPlan:
         mig_mode=outcome.mig_mode,
         instances=instances,
         replicas=outcome.replicas,
+        sharing=site.permission.sharing if outcome.replicas > 1 else None,
         budget_mib=budget_mib(gpu, outcome.replicas) if outcome.replicas > 1 else None,
         pods=tuple(grant.pod for grant in grants if grant.profile is None),
         needs_reset=changed and mig is not None and mig.mode_change_needs_reset,
@@ -115,6 +116,11 @@ def _gpu_plan(site: Site, outcome: Outcome, grants: Sequence[Grant]) -> GpuPlan:
 def _instances(gpu: Gpu, outcome: Outcome, grants: Sequence[Grant]) -> tuple[PlannedInstance, ...]:
     if outcome.mig_mode is not MigMode.ON:
         return ()
+    if gpu.model is None or gpu.problem is not None:
+        return tuple(
+            PlannedInstance(profile=i.profile, candidates=i.candidates, standing=i)
+            for i in gpu.instances
+        )
     table = _table(gpu)
     waiting: dict[str, list[str]] = defaultdict(list)
     for grant in grants:
@@ -213,5 +219,6 @@ def _steps(gpu_plan: GpuPlan) -> Iterator[Step]:
             node=gpu.node,
             index=gpu.index,
             replicas=gpu_plan.replicas,
+            sharing=gpu_plan.sharing,
             budget_mib=gpu_plan.budget_mib,
         )

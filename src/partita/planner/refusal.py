@@ -76,8 +76,9 @@ def _explain(case: _Case) -> _Verdict:
     if not eligible:
         return _no_eligible_node(case, capable)
     return (
-        _too_small_a_budget(case, eligible)
-        or _more_than_a_node(case, eligible)
+        _other_name(case, eligible)
+        or _too_small_a_budget(case, eligible)
+        or _more_than_a_node(case)
         or _not_allowed(case, eligible)
         or _blocked(case, eligible)
     )
@@ -115,6 +116,19 @@ def _no_eligible_node(case: _Case, capable: Sequence[Site]) -> _Verdict:
     return Reason.NO_ELIGIBLE_NODE, detail, (Change(kind=ChangeKind.FIX_NODE, text=text),)
 
 
+def _other_name(case: _Case, eligible: Sequence[Site]) -> _Verdict | None:
+    """Whole GPUs are there, but served under the other of their two names."""
+    if mig_profile(case.resource) is not None:
+        return None
+    names = {site.permission.resource for site in eligible}
+    if case.resource in names or not names:
+        return None
+    name = min(names)
+    detail = f"the GPUs here are served as {name}, so {case.resource} stays at 0"
+    text = f"ask for {name}"
+    return Reason.NO_SUCH_RESOURCE, detail, (Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text),)
+
+
 def _too_small_a_budget(case: _Case, eligible: Sequence[Site]) -> _Verdict | None:
     """Every slice of this name has less memory than the pod says it needs."""
     need = case.pod.memory_mib
@@ -143,7 +157,7 @@ def _budget(site: Site, resource: str) -> int | None:
     return blocking.profile_of(site.gpu, profile).memory_mib
 
 
-def _more_than_a_node(case: _Case, eligible: Sequence[Site]) -> _Verdict | None:
+def _more_than_a_node(case: _Case) -> _Verdict | None:
     """The pod asks for more slices than any one node could ever hold."""
     for resource, count in sorted(case.pod.requests.items()):
         most: dict[str, int] = {}

@@ -16,10 +16,11 @@ from partita.planner.program import Choice, Column, Costs, Group, Program, add, 
 __all__ = ["solve"]
 
 _STATES = 4_000  # states of an exhaustive search before another way is tried
-_WORK = 1_000_000  # states x columns, likewise
+_WORK = 300_000  # states x columns, likewise
 _TAIL_WORK = 30_000  # the same for the last few members of a large program
 _BRANCHES = 60  # branches of a large program before the best found is taken
 _ROUNDING = 1e-3
+_RADIX = 1 << 40  # a cost of one stage, summed over a whole program, stays below this
 
 Need = tuple[int, ...]
 Pick = tuple[int, int]  # (group, column)
@@ -280,15 +281,18 @@ def _down(node: _Node, bound: relaxation.Relaxation, pick: Pick) -> _Node:
 
 def _exhaust(program: Program, work: int) -> Counts | None:
     """Search everything by dynamic programming; None when it grows beyond ``work``."""
+    if sum(group.count * len(group.columns) for group in program.groups) > work:
+        return None
     need = tuple(len(units) for units in program.penalties)
-    states: dict[Need, tuple[Costs, _Trail | None]] = {need: (program.zero, None)}
+    states: dict[Need, tuple[int, _Trail | None]] = {need: (0, None)}
     for number, group in enumerate(program.groups):
+        columns = [(column.supply, _packed(column.costs)) for column in group.columns]
         for _ in range(group.count):
-            work -= len(states) * len(group.columns)
+            work -= len(states) * len(columns)
             if work < 0 or len(states) > _STATES:
                 return None
-            states = _extend(states, number, group.columns)
-    best = min((add(cost, program.penalty(rest)), rest) for rest, (cost, _) in states.items())
+            states = _extend(states, number, columns)
+    best = min((cost + _packed(program.penalty(rest)), rest) for rest, (cost, _) in states.items())
     rows = [[0] * len(group.columns) for group in program.groups]
     trail = states[best[1]][1]
     while trail is not None:
@@ -297,17 +301,28 @@ def _exhaust(program: Program, work: int) -> Counts | None:
     return tuple(tuple(row) for row in rows)
 
 
+def _packed(costs: Costs) -> int:
+    """Return costs as one number that compares and adds like the tuple."""
+    packed = 0
+    for cost in costs:
+        packed = packed * _RADIX + cost
+    return packed
+
+
 def _extend(
-    states: dict[Need, tuple[Costs, _Trail | None]], group: int, columns: Sequence[Column]
-) -> dict[Need, tuple[Costs, _Trail | None]]:
-    found: dict[Need, tuple[Costs, _Trail | None]] = {}
-    for need, (cost, trail) in states.items():
-        for number, column in enumerate(columns):
+    states: dict[Need, tuple[int, _Trail | None]],
+    group: int,
+    columns: Sequence[tuple[tuple[tuple[int, int], ...], int]],
+) -> dict[Need, tuple[int, _Trail | None]]:
+    found: dict[Need, tuple[int, _Trail | None]] = {}
+    for need, (paid, trail) in states.items():
+        for number, (supply, cost) in enumerate(columns):
             rest = list(need)
-            for kind, amount in column.supply:
-                rest[kind] = max(0, rest[kind] - amount)
+            for kind, amount in supply:
+                left = rest[kind] - amount
+                rest[kind] = max(0, left)
             after = tuple(rest)
-            total = add(cost, column.costs)
+            total = paid + cost
             known = found.get(after)
             if known is None or total < known[0]:
                 found[after] = (total, _Trail((group, number), trail))

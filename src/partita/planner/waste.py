@@ -13,8 +13,9 @@ __all__ = ["unusable"]
 def unusable(gpu: Gpu, mig: MigCapability, instances: Sequence[PlannedInstance]) -> Unusable:
     """Return what a layout of instances wastes on a GPU for as long as they stand.
 
-    A memory slice is unusable when no further instance can cover it, a compute slice when no set of
-    further instances can use it. Instances of unknown placement count as being anywhere they may be.
+    A memory slice is unusable when no further instance can cover it, a compute slice when no set
+    of further instances can use it. An instance of unknown placement counts as being everywhere
+    it may be.
     """
     table = bench(mig)
     occupied, taken, compute = 0, 0, 0

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from partita.catalog.gpu_model import MigCapability, Profile
+from partita.inventory import numbering
 from partita.model.report import InstanceReport
-from partita.planner import numbering
 
 __all__ = ["recognise"]
 
@@ -91,6 +91,7 @@ def _engines(report: InstanceReport) -> tuple[Test, ...]:
         lambda p: report.decoder_count in (None, p.engines.decoder),
         lambda p: report.copy_engine_count in (None, p.engines.copy),
         lambda p: report.jpeg_count in (None, p.engines.jpeg),
+        lambda p: report.ofa_count in (None, p.engines.ofa),
     )
 
 

@@ -1,0 +1,1 @@
+"""What stands: partial sources merged into one fleet, with nothing guessed to be free."""
