@@ -73,6 +73,8 @@ class Bench:
         unlimited: Profiles that any arrangement without overlap may mix freely: among them neither
             instance limits nor engines can ever bind.
         pairs: Free pairs per occupied mask, as far as counted.
+        rooms: Per occupied mask: memory slices that can still be covered, compute slices that can
+            still be used, as far as counted.
     """
 
     profiles: tuple[Profile, ...]
@@ -83,6 +85,7 @@ class Bench:
     numbers: Mapping[str, int]
     unlimited: frozenset[int] = frozenset()
     pairs: dict[int, int] = field(default_factory=dict)
+    rooms: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
         """Return the number of a profile name or alias."""
@@ -103,13 +106,13 @@ class Bench:
         return all(taken <= there for taken, there in zip(used, self.pool, strict=True))
 
 
-_BENCHES: dict[int, Bench] = {}
+_BENCHES: dict[int, tuple[MigCapability, Bench]] = {}  # by identity: hashing all is slow
 
 
 def bench(mig: MigCapability) -> Bench:
     """Return the prepared form of a model's MIG capability, made once per model."""
-    found = _BENCHES.get(id(mig))
-    if found is None:
+    known = _BENCHES.get(id(mig))
+    if known is None or known[0] is not mig:
         plain = Bench(
             profiles=mig.profiles,
             masks=tuple(tuple((p.start, p.mask) for p in q.placements) for q in mig.profiles),
@@ -118,9 +121,9 @@ def bench(mig: MigCapability) -> Bench:
             axis=_axis(mig),
             numbers=_numbers(mig),
         )
-        found = replace(plain, unlimited=_unlimited(plain))
-        _BENCHES[id(mig)] = found
-    return found
+        known = (mig, replace(plain, unlimited=_unlimited(plain)))
+        _BENCHES[id(mig)] = known
+    return known[1]
 
 
 def free_pairs(table: Bench, occupied: int) -> int:

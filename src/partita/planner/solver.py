@@ -6,7 +6,7 @@ an unknown subset of pods form a pool of their own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from partita.model.fleet import Fleet
@@ -175,6 +175,19 @@ def _pools(fleet: Fleet, permissions: Mapping[tuple[str, int], Permission]) -> I
             yield Pool(node, Offer(resource, memory, free, profile))
 
 
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """The columns of one state of GPUs or pools, and what each of them means.
+
+    Attributes:
+        columns: The columns.
+        meanings: Per column: number of the outcome, and which of its slices go to which kind.
+    """
+
+    columns: tuple[Column, ...]
+    meanings: tuple[tuple[int, Split], ...]
+
+
 class _Builder:
     """Collects groups, and remembers what each of their columns means."""
 
@@ -185,31 +198,26 @@ class _Builder:
         self._kinds: dict[str, list[tuple[int, Kind, frozenset[str]]]] = {}
         for number, kind in enumerate(asked.kinds):
             self._kinds.setdefault(kind.resource, []).append((number, kind, frozenset(kind.nodes)))
-        self._members: dict[object, tuple[list[Column], list[tuple[int, Split]], list[int]]] = {}
-        self._cache: dict[object, object] = {}
-        self._sources: list[Site | Pool] = []
+        self._built: dict[object, _Built] = {}
+        self._members: dict[object, tuple[_Built, list[Site | Pool]]] = {}
 
     def add_site(self, site: Site) -> None:
         """Add a GPU."""
         served = self._served(site.gpu.node, site.outcomes)
         key = (id(site.outcomes), served)
-        if key not in self._cache:
-            self._cache[key] = self._columns(site.outcomes, served)
-        self._join(self._cache[key], site, 1)
+        if key not in self._built:
+            self._built[key] = self._columns(site.outcomes, served)
+        self._members.setdefault(key, (self._built[key], []))[1].append(site)
 
     def add_pool(self, pool: Pool) -> None:
         """Add a pool, slice by slice."""
-        single = Offer(pool.offer.resource, pool.offer.memory_mib, 1, pool.offer.profile)
-        outcome = of_pool(single)
-        served = self._served(pool.node, (outcome,))
-        columns = self._columns((outcome,), served)
-        self._join(columns, pool, pool.offer.count)
+        single = of_pool(replace(pool.offer, count=1))
+        built = self._columns((single,), self._served(pool.node, (single,)))
+        self._members[id(pool)] = (built, [pool] * pool.offer.count)
 
     def groups(self) -> tuple[Group, ...]:
         """Return the groups of the program."""
-        return tuple(
-            Group(len(members), tuple(columns)) for columns, _, members in self._members.values()
-        )
+        return tuple(Group(len(sources), b.columns) for b, sources in self._members.values())
 
     def solution(self, place: World, choice: Choice, *, proven: bool) -> Solution:
         """Translate a choice back."""
@@ -217,13 +225,10 @@ class _Builder:
         chosen: dict[tuple[str, int], Outcome] = {}
         grants: list[Grant] = []
         total: Costs = (0,) * COST_STAGES
-        for (_, meanings, members), counts in zip(
-            self._members.values(), choice.counts, strict=True
-        ):
+        for (built, sources), counts in zip(self._members.values(), choice.counts, strict=True):
             picks = [n for n, count in enumerate(counts) for _ in range(count)]
-            for member, pick in zip(sorted(members), picks, strict=True):
-                source = self._sources[member]
-                number, split = meanings[pick]
+            for source, pick in zip(sources, picks, strict=True):
+                number, split = built.meanings[pick]
                 if isinstance(source, Site):
                     outcome = source.outcomes[number]
                     chosen[source.gpu.key] = outcome
@@ -259,10 +264,9 @@ class _Builder:
         self,
         several: Sequence[Outcome],
         served: tuple[tuple[str, int | None, tuple[int, ...]], ...],
-    ) -> tuple[list[Column], list[tuple[int, Split]]]:
+    ) -> _Built:
         kinds_of = {(resource, memory): kinds for resource, memory, kinds in served}
         best: dict[tuple[tuple[int, int], ...], tuple[Costs, int, Split]] = {}
-        first: tuple[tuple[int, int], ...] = ()
         for number, outcome in enumerate(several):
             costs = (*(0,) * (self.stages - COST_STAGES), *outcome.costs)
             for split in self._splits(outcome, kinds_of):
@@ -270,12 +274,13 @@ class _Builder:
                 for _, kind, count in split:
                     supply[kind] = supply.get(kind, 0) + count
                 key = tuple(sorted(supply.items()))
-                first = key if number == 0 else first
                 if key not in best or costs < best[key][0]:
                     best[key] = (costs, number, split)
         order = sorted(best, key=lambda key: (best[key][0], key))
-        columns = [Column(key, best[key][0]) for key in order]
-        return columns, [(best[key][1], best[key][2]) for key in order]
+        return _Built(
+            tuple(Column(key, best[key][0]) for key in order),
+            tuple((best[key][1], best[key][2]) for key in order),
+        )
 
     def _splits(
         self, outcome: Outcome, kinds_of: Mapping[tuple[str, int | None], tuple[int, ...]]
@@ -297,15 +302,6 @@ class _Builder:
                 parts.append(divisions)
         for combination in product(*parts):
             yield tuple(entry for part in combination for entry in part)
-
-    def _join(self, built: object, source: Site | Pool, count: int) -> None:
-        assert isinstance(built, tuple)
-        columns, meanings = built
-        key = (id(source.outcomes), tuple(meanings)) if isinstance(source, Site) else id(source)
-        entry = self._members.setdefault(key, (columns, meanings, []))
-        for _ in range(count):
-            entry[2].append(len(self._sources))
-        self._sources.append(source)
 
     def _grants(
         self, source: Site | Pool, outcome: Outcome, split: Split, queues: list[list[Wish]]

@@ -39,15 +39,11 @@ def unusable(gpu: Gpu, mig: MigCapability, instances: Sequence[PlannedInstance])
     )
 
 
-_ROOMS: dict[tuple[int, int], tuple[int, int]] = {}
-
-
 def _room(table: Bench, occupied: int) -> tuple[int, int]:
     """Return how many memory slices further instances can cover, and compute slices use."""
-    key = (id(table), occupied)
-    if key not in _ROOMS:
-        _ROOMS[key] = _find_room(table, occupied)
-    return _ROOMS[key]
+    if occupied not in table.rooms:
+        table.rooms[occupied] = _find_room(table, occupied)
+    return table.rooms[occupied]
 
 
 def _find_room(table: Bench, occupied: int) -> tuple[int, int]:
