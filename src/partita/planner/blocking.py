@@ -7,7 +7,7 @@ from partita.catalog.gpu_model import Profile
 from partita.model.gpu import Gpu, GpuInstance, MigMode
 from partita.model.placement import Placement
 from partita.model.resource import WHOLE_GPU, mig_profile, unshared
-from partita.planner.options import Bench, bench
+from partita.planner.geometry import Geometry, geometry
 from partita.planner.plan import Blocker
 from partita.planner.solver import Site
 
@@ -89,7 +89,7 @@ def _limiting(gpu: Gpu, profile: str) -> tuple[GpuInstance, ...]:
     return tuple(alone or pinned)
 
 
-def _counts(table: Bench, instances: Sequence[GpuInstance], one_more: int) -> dict[int, int]:
+def _counts(table: Geometry, instances: Sequence[GpuInstance], one_more: int) -> dict[int, int]:
     counts = {one_more: 1}
     for instance in instances:
         number = table.number(instance.profile)
@@ -97,10 +97,10 @@ def _counts(table: Bench, instances: Sequence[GpuInstance], one_more: int) -> di
     return counts
 
 
-def _table(gpu: Gpu) -> Bench:
+def _table(gpu: Gpu) -> Geometry:
     model = library.get(gpu.model or gpu.product)
     assert model.mig is not None
-    return bench(model.mig)
+    return geometry(model.mig)
 
 
 def _blocker(

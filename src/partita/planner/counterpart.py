@@ -7,7 +7,7 @@ from partita.catalog.gpu_model import Profile
 from partita.model.gpu import Gpu, MigMode
 from partita.model.placement import Placement
 from partita.model.resource import mig_profile, mig_resource
-from partita.planner.options import bench
+from partita.planner.geometry import geometry
 from partita.planner.plan import Change, ChangeKind, GpuPlan
 from partita.planner.solver import Site
 
@@ -49,7 +49,7 @@ def creatable(gpu_plan: GpuPlan) -> Iterator[tuple[Profile, Placement]]:
     model = library.find(gpu_plan.gpu.model or "")
     if gpu_plan.mig_mode is not MigMode.ON or model is None or model.mig is None:
         return
-    table = bench(model.mig)
+    table = geometry(model.mig)
     occupied = 0
     counts: dict[int, int] = {}
     for instance in gpu_plan.instances:

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from partita.planner.options import Bench, Option, Standing, arrangements, completed
+from partita.planner.geometry import Geometry, arrangements
+from partita.planner.options import Option, Standing, completed
 
 __all__ = ["best"]
 
 
 def best(
-    table: Bench, standing: tuple[Standing, ...], layout: Mapping[str, int], free_now: int
+    table: Geometry, standing: tuple[Standing, ...], layout: Mapping[str, int], future_now: int
 ) -> Option:
     """Return the option that realises most of a layout at the least cost.
 
@@ -21,11 +22,11 @@ def best(
         table: The GPU model.
         standing: Instances that stand.
         layout: Profile name → count.
-        free_now: ``free_pairs`` as it stands.
+        future_now: ``future`` of the GPU as it stands.
     """
     goal = Counter({table.number(name): count for name, count in layout.items() if count})
     found = min(
-        _candidates(table, standing, goal, free_now),
+        _candidates(table, standing, goal, future_now),
         key=lambda item: (
             item[0],
             len(item[1].destroyed),
@@ -38,7 +39,7 @@ def best(
 
 
 def _candidates(
-    table: Bench, standing: tuple[Standing, ...], goal: Counter[int], free_now: int
+    table: Geometry, standing: tuple[Standing, ...], goal: Counter[int], future_now: int
 ) -> Iterator[tuple[int, Option]]:
     """Yield (number of layout instances that are missing, option)."""
     pinned = Counter(i.profile for i in standing if i.pinned)
@@ -56,6 +57,6 @@ def _candidates(
                 if position not in gone:
                     occupied |= instance.mask
             for new, taken in arrangements(table, occupied, missing):
-                option = completed(table, standing, new, taken, gone, free_now)
+                option = completed(table, standing, new, taken, gone, future_now)
                 if option is not None:
                     yield missing.total() - len(new), option

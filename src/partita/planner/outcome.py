@@ -8,15 +8,8 @@ from partita.catalog.gpu_model import MigCapability
 from partita.model.gpu import Gpu, Hold, MigMode
 from partita.model.resource import mig_profile, mig_resource
 from partita.planner import fixed_layout
-from partita.planner.options import (
-    Bench,
-    Option,
-    Standing,
-    bench,
-    free_pairs,
-    mig_options,
-    offered,
-)
+from partita.planner.geometry import Geometry, future, geometry
+from partita.planner.options import Option, Standing, mig_options, offered
 from partita.planner.permission import Permission
 
 __all__ = ["COST_STAGES", "Offer", "Outcome", "budget_mib", "of_pool", "outcomes"]
@@ -88,7 +81,7 @@ def of_pool(offer: Offer) -> Outcome:
     return Outcome(MigMode.OFF, Option((), (), 0), 1, (offer,), (0, 0, 0, 0, 0))
 
 
-def standing(gpu: Gpu, table: Bench) -> tuple[Standing, ...]:
+def standing(gpu: Gpu, table: Geometry) -> tuple[Standing, ...]:
     """Return the instances of a GPU in the form the search works on."""
     return tuple(
         Standing(table.number(instance.profile), instance.mask, instance.hold.pinned)
@@ -125,29 +118,29 @@ def _mig_capable(
     gpu: Gpu, mig: MigCapability, permission: Permission, wanted: frozenset[str]
 ) -> Iterator[Outcome]:
     off = gpu.mig_mode is MigMode.OFF
-    table = bench(mig)
+    table = geometry(mig)
     stands = standing(gpu, table)
     occupied = 0
     for instance in stands:
         occupied |= instance.mask
-    free_now = free_pairs(table, occupied)
+    future_now = future(table, occupied)
     if off:
         yield from _whole_outcomes(gpu, permission)
         if gpu.hold.pinned or gpu.replicas > 1:
             return
     if not off or (permission.recut and permission.change_mode):
         names = _aliases(table, wanted)
-        for option in _options(table, stands, permission, frozenset(names), free_now):
+        for option in _options(table, stands, permission, frozenset(names), future_now):
             if not off or option.new:
                 yield _cut(table, stands, option, names, mode_change=off)
     if not off and _may_be_whole(stands, permission):
-        lost = Option((), tuple(range(len(stands))), free_now)
+        lost = Option((), tuple(range(len(stands))), future_now)
         yield Outcome(
             MigMode.OFF,
             lost,
             permission.replicas,
             (_whole_offer(gpu, permission),),
-            (len(stands), 0, 1, free_now, 1),
+            (len(stands), 0, 1, future_now, 1),
         )
 
 
@@ -161,14 +154,14 @@ def _may_be_whole(stands: tuple[Standing, ...], permission: Permission) -> bool:
 
 
 def _options(
-    table: Bench,
+    table: Geometry,
     stands: tuple[Standing, ...],
     permission: Permission,
     wanted: frozenset[int],
-    free_now: int,
+    future_now: int,
 ) -> Iterator[Option]:
     if permission.layout is not None:
-        yield fixed_layout.best(table, stands, permission.layout, free_now)
+        yield fixed_layout.best(table, stands, permission.layout, future_now)
         return
     if not permission.recut:
         yield Option((), (), 0)
@@ -176,10 +169,10 @@ def _options(
     if permission.profiles is not None:
         allowed = {table.number(p) for p in permission.profiles if table.has(p)}
         wanted = frozenset(wanted & allowed)
-    yield from mig_options(table, stands, wanted, free_now)
+    yield from mig_options(table, stands, wanted, future_now)
 
 
-def _aliases(table: Bench, wanted: frozenset[str]) -> Mapping[int, tuple[str, ...]]:
+def _aliases(table: Geometry, wanted: frozenset[str]) -> Mapping[int, tuple[str, ...]]:
     """Per wanted profile number: the resource names under which it is asked for."""
     found: dict[int, tuple[str, ...]] = {}
     for resource in sorted(wanted):
@@ -191,7 +184,7 @@ def _aliases(table: Bench, wanted: frozenset[str]) -> Mapping[int, tuple[str, ..
 
 
 def _cut(
-    table: Bench,
+    table: Geometry,
     stands: tuple[Standing, ...],
     option: Option,
     names: Mapping[int, tuple[str, ...]],

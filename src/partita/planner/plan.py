@@ -284,8 +284,8 @@ class Cost:
         destroyed: Free instances destroyed.
         created: Instances created.
         mode_changes: GPUs whose MIG mode changes.
-        future_lost: (profile, placement) pairs that could be created before and no longer
-            afterwards, summed over GPUs (``docs/planner.md`` says why this measure).
+        future_lost: What could be created before and no longer afterwards: (profile, placement)
+            pairs, each counted with its memory slices, summed over GPUs.
         gpus_touched: GPUs that any step concerns.
     """
 

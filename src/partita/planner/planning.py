@@ -9,7 +9,7 @@ from partita.model.fleet import Fleet
 from partita.model.gpu import Gpu, MigMode
 from partita.planner import bundles, refusal, waste
 from partita.planner.demand import wishes
-from partita.planner.options import Bench, bench
+from partita.planner.geometry import Geometry, geometry
 from partita.planner.outcome import COST_STAGES, Outcome, budget_mib
 from partita.planner.permission import permissions
 from partita.planner.plan import (
@@ -151,10 +151,10 @@ def _instances(gpu: Gpu, outcome: Outcome, grants: Sequence[Grant]) -> tuple[Pla
     return tuple(sorted(found, key=lambda i: (len(i.candidates) > 1, i.candidates, i.profile)))
 
 
-def _table(gpu: Gpu) -> Bench:
+def _table(gpu: Gpu) -> Geometry:
     model = library.get(gpu.model or gpu.product)
     assert model.mig is not None
-    return bench(model.mig)
+    return geometry(model.mig)
 
 
 def _assignments(gpu_plan: GpuPlan, grants: Sequence[Grant]) -> Iterator[Assignment]:

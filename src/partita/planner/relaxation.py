@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from partita.planner.program import Program
 
-__all__ = ["Relaxation", "relax"]
+__all__ = ["Ladder", "Relaxation", "relax"]
 
 _EPSILON = 1e-7
 _PIVOT = 1e-9
@@ -48,23 +48,85 @@ def relax(program: Program, limits: Sequence[int] = ()) -> Relaxation:
         program: The program.
         limits: What the first stages may cost, where that is known already.
     """
-    simplex = _Simplex(program)
-    least: list[int] = []
-    for stage in range(program.stages):
-        simplex.enter_stage(stage)
-        value = simplex.optimise()
-        whole = math.ceil(value - _WHOLE)
-        least.append(max(whole, limits[stage]) if stage < len(limits) else whole)
-        if least[-1] - value < _WHOLE:
-            simplex.keep_optimal_columns()
+    return Ladder(program).climb(limits, program.stages)
+
+
+class Ladder:
+    """The relaxation of one program under changing limits; what stays the same is not redone."""
+
+    def __init__(self, program: Program) -> None:
+        self._simplex = _Simplex(program)
+        self._groups = len(program.groups)
+        self._states: list[_State] = []  # per stage: optimal, before its value is fixed
+        self._whole: list[int] = []  # per stage: its value, rounded up
+        self._exact: list[bool] = []  # per stage: whether the value is whole
+        self._least: list[int] = []  # per stage: what it was fixed at
+
+    def climb(self, limits: Sequence[int], stages: int) -> Relaxation:
+        """Return the relaxation of the first stages.
+
+        Args:
+            limits: What the first of them may cost, where that is known already.
+            stages: How many stages.
+        """
+        kept = self._unchanged(limits, stages)
+        for stage in range(kept, stages):
+            self._optimise(stage)
+            limit = limits[stage] if stage < len(limits) else self._whole[stage]
+            self._fix(stage, max(self._whole[stage], limit))
+        return Relaxation(
+            least=tuple(self._least[:stages]),
+            fractions=tuple(tuple(self._simplex.members(g)) for g in range(self._groups)),
+            allowed=tuple(tuple(sorted(self._simplex.live[g])) for g in range(self._groups)),
+        )
+
+    def _unchanged(self, limits: Sequence[int], stages: int) -> int:
+        """Go back to the last stage that these limits do not change; return the next one."""
+        kept = 0
+        while kept < min(len(self._least), stages):
+            limit = limits[kept] if kept < len(limits) else self._whole[kept]
+            if max(self._whole[kept], limit) != self._least[kept]:
+                break
+            kept += 1
+        if kept < len(self._least):
+            self._simplex.load(self._states[kept])  # the stage before is fixed in it already
+            del self._least[kept:]
+        return kept
+
+    def _optimise(self, stage: int) -> None:
+        """Optimise a stage, unless that was done before from the same state."""
+        del self._states[stage + 1 :], self._whole[stage + 1 :], self._exact[stage + 1 :]
+        if len(self._states) > stage:
+            return
+        self._simplex.enter_stage(stage)
+        value = self._simplex.optimise()
+        self._states.append(self._simplex.save())
+        self._whole.append(math.ceil(value - _WHOLE))
+        self._exact.append(self._whole[-1] - value < _WHOLE)
+
+    def _fix(self, stage: int, value: int) -> None:
+        """Keep a stage at its value from now on."""
+        self._least.append(value)
+        if self._exact[stage] and value == self._whole[stage]:
+            self._simplex.keep_optimal_columns()
         else:
-            simplex.hold(stage, least[-1])
-    count = len(program.groups)
-    return Relaxation(
-        least=tuple(least),
-        fractions=tuple(tuple(simplex.members(group)) for group in range(count)),
-        allowed=tuple(tuple(sorted(simplex.live[group])) for group in range(count)),
-    )
+            self._simplex.hold(stage, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Everything of a tableau that pivots, restrictions and rows change."""
+
+    rows: int
+    interned: int
+    supply: tuple[list[int], ...]
+    demand: tuple[float, ...]
+    live: tuple[list[int], ...]
+    surplus_live: frozenset[int]
+    key: tuple[int, ...]
+    basis: tuple[tuple[int, int], ...]
+    inverse: tuple[tuple[float, ...], ...]
+    cost: list[list[int]]
 
 
 class _Simplex:
@@ -119,6 +181,36 @@ class _Simplex:
             self._supplies.append(supply)
         return found
 
+    def save(self) -> _State:
+        """Return the present state."""
+        return _State(
+            rows=self.rows,
+            interned=len(self._supplies),
+            supply=tuple(self.supply),
+            demand=tuple(self.demand),
+            live=tuple(self.live),
+            surplus_live=frozenset(self.surplus_live),
+            key=tuple(self.key),
+            basis=tuple(self.basis),
+            inverse=tuple(tuple(row) for row in self.inverse),
+            cost=self.cost,
+        )
+
+    def load(self, state: _State) -> None:
+        """Return to a saved state."""
+        self.rows = state.rows
+        while len(self._supplies) > state.interned:
+            del self._intern[self._supplies.pop()]
+        self.supply = list(state.supply)
+        self.demand = list(state.demand)
+        self.live = list(state.live)
+        self.surplus_live = set(state.surplus_live)
+        self.key = list(state.key)
+        self.basis = list(state.basis)
+        self.inverse = [list(row) for row in state.inverse]
+        self.cost = state.cost
+        self.target = self._target()
+
     # -- stages ------------------------------------------------------------------------------
 
     def enter_stage(self, stage: int) -> None:
@@ -139,10 +231,12 @@ class _Simplex:
         """Add a row: the cost of a stage, summed over all members, is at most ``limit``."""
         row = self.rows
         for group, columns in enumerate(self.supply):
-            for number, costs in enumerate(self.costs[group]):
-                if costs[stage]:
-                    supply = (*self._supplies[columns[number]], (row, -costs[stage]))
-                    columns[number] = self._interned(supply)
+            self.supply[group] = [
+                self._interned((*self._supplies[column], (row, -costs[stage])))
+                if costs[stage]
+                else column
+                for column, costs in zip(columns, self.costs[group], strict=True)
+            ]
         entries = [
             (self.cost[group][self.key[group]] - self.cost[group][number]) if group >= 0 else 0
             for group, number in self.basis

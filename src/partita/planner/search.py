@@ -120,15 +120,16 @@ def branch(program: Program) -> Choice:
     best: tuple[Costs, Counts] | None = None
     limits: Costs = ()
     proven = True
+    ladder = relaxation.Ladder(program)
     while True:
-        bound = relaxation.relax(program, limits)
+        bound = ladder.climb(limits, program.stages)
         best = _better(best, _dive(program, bound, limits))
         missed = next((s for s in range(program.stages) if best[0][s] != bound.least[s]), None)
         if missed is None:
             return Choice(counts=best[1], costs=best[0], proven=proven)
         if missed + 1 < program.stages:
             short = _truncated(program, missed + 1)
-            found = _dive(short, relaxation.relax(short, limits), limits)
+            found = _dive(short, ladder.climb(limits, missed + 1), limits)
             counts = found[1]
             best = _better(best, (total_cost(program, counts), counts))
         proven = proven and best[0][: missed + 1] == bound.least[: missed + 1]

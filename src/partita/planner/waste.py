@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from partita.catalog.gpu_model import MigCapability
 from partita.model.gpu import Gpu
-from partita.planner.options import Bench, arrangements, bench
+from partita.planner.geometry import Geometry, arrangements, geometry
 from partita.planner.plan import PlannedInstance, Unusable
 
 __all__ = ["unusable"]
@@ -17,7 +17,7 @@ def unusable(gpu: Gpu, mig: MigCapability, instances: Sequence[PlannedInstance])
     of further instances can use it. An instance of unknown placement counts as being everywhere
     it may be.
     """
-    table = bench(mig)
+    table = geometry(mig)
     occupied, taken, compute = 0, 0, 0
     for instance in instances:
         for placement in instance.candidates:
@@ -39,14 +39,14 @@ def unusable(gpu: Gpu, mig: MigCapability, instances: Sequence[PlannedInstance])
     )
 
 
-def _room(table: Bench, occupied: int) -> tuple[int, int]:
+def _room(table: Geometry, occupied: int) -> tuple[int, int]:
     """Return how many memory slices further instances can cover, and compute slices use."""
     if occupied not in table.rooms:
         table.rooms[occupied] = _find_room(table, occupied)
     return table.rooms[occupied]
 
 
-def _find_room(table: Bench, occupied: int) -> tuple[int, int]:
+def _find_room(table: Geometry, occupied: int) -> tuple[int, int]:
     coverable = 0
     for places in table.masks:
         for _, mask in places:

@@ -66,11 +66,6 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     cut = [gpu.unusable for gpu in plan.gpus if gpu.unusable is not None]
     if cut:
         yield "Unusable", f"{waste(cut)}, after the plan"
-    if plan.cost.future_lost > 0:
-        yield (
-            "Given up",
-            f"{count(plan.cost.future_lost, 'place')} where an instance could have been created",
-        )
     yield "Optimal", _proof(plan)
 
 

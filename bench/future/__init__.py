@@ -1,0 +1,1 @@
+"""Which measure of future requests should break ties: ``python -m bench.future``."""
