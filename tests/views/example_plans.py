@@ -296,7 +296,12 @@ def shared() -> Plan:
     )
     steps = (
         SetReplicas(
-            node="gpu-d1", index=0, replicas=4, sharing=Sharing.TIME_SLICING, budget_mib=11517
+            node="gpu-d1",
+            index=0,
+            replicas=4,
+            sharing=Sharing.TIME_SLICING,
+            renamed=False,
+            budget_mib=11517,
         ),
     )
     return plan(gpus, steps, assignments=[slot])

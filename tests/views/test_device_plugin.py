@@ -1,5 +1,6 @@
 """A plan as configurations of NVIDIA's device plugin."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from tests.views import example_plans
 
 from partita.config import device_plugin as reader
 from partita.model.gpu import MigMode, Sharing
-from partita.planner.plan import Assignment, GpuPlan, Plan
+from partita.planner.plan import GpuPlan, Plan
 from partita.views import device_plugin
 
 Make = Callable[[], Plan]
@@ -74,11 +75,9 @@ def test_mps_stays_mps() -> None:
 
 
 def test_renamed_resources_stay_renamed() -> None:
-    """When pods ask for ``nvidia.com/gpu.shared``, that is what the node offers."""
-    slot = Assignment(
-        pod="ml/a", resource="nvidia.com/gpu.shared", node="a", index=0, placement=None
-    )
-    configs = _configs(example_plans.plan(_shared(2), assignments=[slot]))
+    """GPUs that are planned to be ``nvidia.com/gpu.shared`` are written so."""
+    gpus = [dataclasses.replace(gpu, renamed=True) for gpu in _shared(2)]
+    configs = _configs(example_plans.plan(gpus))
     sharing = configs["time-slicing-2-renamed"]["sharing"]["timeSlicing"]
     assert sharing["renameByDefault"] is True
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from partita.model import resource
 from partita.model.placement import Placement
 
 __all__ = ["ComputeInstance", "Gpu", "GpuInstance", "Hold", "MigMode", "Sharing"]
@@ -137,6 +138,12 @@ class Gpu:
     reserved_memory_mib: int | None = None
     problem: str | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def resource(self) -> str:
+        """Resource name under which the whole GPU, or a share of it, is served."""
+        shared = self.renamed and self.replicas > 1
+        return resource.shared(resource.WHOLE_GPU) if shared else resource.WHOLE_GPU
 
     @property
     def key(self) -> tuple[str, int]:

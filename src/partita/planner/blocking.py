@@ -11,7 +11,7 @@ from partita.planner.geometry import Geometry, geometry
 from partita.planner.plan import Blocker
 from partita.planner.solver import Site
 
-__all__ = ["blockers", "can_ever", "may_serve", "profile_of", "some"]
+__all__ = ["blockers", "can_ever", "may_serve", "profile_of", "profiles", "some"]
 
 _UNNAMED = ("a pod of this node",)
 _SHOWN = 3
@@ -70,6 +70,12 @@ def profile_of(gpu: Gpu, name: str) -> Profile:
         UnknownProfileError: When its model has none of that name.
     """
     return library.get(gpu.model or gpu.product).profile(name)
+
+
+def profiles(gpu: Gpu) -> tuple[Profile, ...]:
+    """Return the MIG profiles of a GPU, none when it has no MIG or is unknown."""
+    model = library.find(gpu.model) if gpu.model is not None else None
+    return model.mig.profiles if model is not None and model.mig is not None else ()
 
 
 def some(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from partita.catalog.gpu_model import Profile
 from partita.model.gpu import Gpu, MigMode
 from partita.model.placement import Placement
 from partita.model.resource import mig_profile, mig_resource
+from partita.planner.blocking import profiles
 from partita.planner.geometry import geometry
 from partita.planner.plan import Change, ChangeKind, GpuPlan
 from partita.planner.solver import Site
@@ -34,9 +35,9 @@ def counterparts(
         profile, gpu, placement = fitting
         text = f"ask for {mig_resource(profile)}: fits now on {gpu.node}/{gpu.index} at {placement}"
         return (Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text),)
-    strangers = [site.gpu for site in sites if wanted not in [p.name for p in _profiles(site.gpu)]]
+    strangers = [site.gpu for site in sites if wanted not in [p.name for p in profiles(site.gpu)]]
     existing = _nearest(
-        wanted, [(profile.name, gpu, None) for gpu in strangers for profile in _profiles(gpu)]
+        wanted, [(profile.name, gpu, None) for gpu in strangers for profile in profiles(gpu)]
     )
     if existing is None:
         return ()
@@ -97,8 +98,3 @@ def _size(profile: str) -> tuple[int, int]:
     """Return (compute slices, gigabytes) from a profile name."""
     compute, rest = profile.split("g.", 1)
     return int(compute), int(rest.split("gb", 1)[0])
-
-
-def _profiles(gpu: Gpu) -> tuple[Profile, ...]:
-    model = library.find(gpu.model or "")
-    return model.mig.profiles if model is not None and model.mig is not None else ()

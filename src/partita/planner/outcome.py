@@ -98,7 +98,10 @@ def _whole_outcomes(gpu: Gpu, permission: Permission) -> Iterator[Outcome]:
     stays = _nothing(gpu)
     if gpu.hold is not Hold.FREE:
         yield stays
-    elif permission.replicas != gpu.replicas and permission.frozen is None:
+    elif permission.frozen is None and (permission.replicas, permission.resource) != (
+        gpu.replicas,
+        gpu.resource,
+    ):
         yield replace(
             stays,
             replicas=permission.replicas,
@@ -126,13 +129,14 @@ def _mig_capable(
     future_now = future(table, occupied)
     if off:
         yield from _whole_outcomes(gpu, permission)
-        if gpu.hold.pinned or gpu.replicas > 1:
+        if gpu.hold.pinned or permission.replicas > 1:
             return
     if not off or (permission.recut and permission.change_mode):
         names = _aliases(table, wanted)
         for option in _options(table, stands, permission, frozenset(names), future_now):
             if not off or option.new:
-                yield _cut(table, stands, option, names, mode_change=off)
+                cut = _cut(table, stands, option, names, mode_change=off)
+                yield _as_whole(cut, gpu) if gpu.single_strategy else cut
     if not off and _may_be_whole(stands, permission):
         lost = Option((), tuple(range(len(stands))), future_now)
         yield Outcome(
@@ -142,6 +146,12 @@ def _mig_capable(
             (_whole_offer(gpu, permission),),
             (len(stands), 0, 1, future_now, 1),
         )
+
+
+def _as_whole(outcome: Outcome, gpu: Gpu) -> Outcome:
+    """Under the strategy *single* MIG slices are served under the name of whole GPUs."""
+    offers = tuple(replace(offer, resource=gpu.resource) for offer in outcome.offers)
+    return replace(outcome, offers=offers)
 
 
 def _may_be_whole(stands: tuple[Standing, ...], permission: Permission) -> bool:

@@ -89,7 +89,7 @@ def _permission(
     standing = Permission(
         replicas=gpu.replicas,
         sharing=gpu.sharing,
-        resource=shared(WHOLE_GPU) if gpu.renamed else WHOLE_GPU,
+        resource=gpu.resource,
         change_mode=gpu.replicas == 1,
         recut=gpu.replicas == 1,
     )
@@ -169,7 +169,7 @@ def _shared(parameters: SharingParameters | None, kind: Sharing, *, refused: boo
     whole = next(
         (r for r in resources if r.name == WHOLE_GPU), SharedResource(name=WHOLE_GPU, replicas=1)
     )
-    renamed = parameters is not None and parameters.rename_by_default
+    renamed = parameters is not None and parameters.rename_by_default and whole.replicas > 1
     return Permission(
         recut=False,
         change_mode=not refused,

@@ -92,6 +92,7 @@ class SetReplicas:
         index: NVML index.
         replicas: Replicas from then on, 1 = no longer shared.
         sharing: How they share it, None when no longer shared.
+        renamed: Whether they are served as ``nvidia.com/gpu.shared``.
         budget_mib: Memory budget of each, None when the memory is unknown.
     """
 
@@ -99,6 +100,7 @@ class SetReplicas:
     index: int
     replicas: int
     sharing: Sharing | None
+    renamed: bool
     budget_mib: int | None
 
 
@@ -151,6 +153,7 @@ class GpuPlan:
         instances: Planned layout, ordered by placement.
         replicas: Replicas it is served as after the plan, 1 = not shared.
         sharing: How they share it, None when not shared.
+        renamed: Whether they are served as ``nvidia.com/gpu.shared``.
         budget_mib: Memory budget of each replica, None when not shared or unknown.
         pods: Pending pods that are to get the whole GPU or a shared slot of it.
         needs_reset: Whether the mode change needs a reset of this GPU.
@@ -163,6 +166,7 @@ class GpuPlan:
     instances: tuple[PlannedInstance, ...] = ()
     replicas: int = 1
     sharing: Sharing | None = None
+    renamed: bool = False
     budget_mib: int | None = None
     pods: tuple[str, ...] = ()
     needs_reset: bool = False
@@ -175,6 +179,7 @@ class GpuPlan:
         return (
             self.mig_mode is not self.gpu.mig_mode
             or self.replicas != self.gpu.replicas
+            or (self.replicas > 1 and self.renamed != self.gpu.renamed)
             or any(instance.standing is None for instance in self.instances)
             or len(self.instances) < len(self.gpu.instances)
         )

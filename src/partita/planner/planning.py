@@ -7,6 +7,7 @@ from partita.catalog import library
 from partita.config.partition_policy import PartitionPolicy
 from partita.model.fleet import Fleet
 from partita.model.gpu import Gpu, MigMode
+from partita.model.resource import WHOLE_GPU
 from partita.planner import bundles, refusal, waste
 from partita.planner.demand import wishes
 from partita.planner.geometry import Geometry, geometry
@@ -99,13 +100,18 @@ def _gpu_plan(site: Site, outcome: Outcome, grants: Sequence[Grant]) -> GpuPlan:
     model = library.find(gpu.model) if gpu.model is not None else None
     mig = model.mig if model is not None else None
     changed = outcome.mig_mode is not gpu.mig_mode
+    shared = outcome.replicas > 1
+    stays = not any(outcome.costs)
+    sharing = gpu.sharing if stays else site.permission.sharing
+    resource = gpu.resource if stays else site.permission.resource
     return GpuPlan(
         gpu=gpu,
         mig_mode=outcome.mig_mode,
         instances=instances,
         replicas=outcome.replicas,
-        sharing=site.permission.sharing if outcome.replicas > 1 else None,
-        budget_mib=budget_mib(gpu, outcome.replicas) if outcome.replicas > 1 else None,
+        sharing=sharing if shared else None,
+        renamed=shared and resource != WHOLE_GPU,
+        budget_mib=budget_mib(gpu, outcome.replicas) if shared else None,
         pods=tuple(grant.pod for grant in grants if grant.profile is None),
         needs_reset=changed and mig is not None and mig.mode_change_needs_reset,
         unusable=waste.unusable(gpu, mig, instances) if instances and mig is not None else None,
@@ -163,7 +169,9 @@ def _assignments(gpu_plan: GpuPlan, grants: Sequence[Grant]) -> Iterator[Assignm
         resources[grant.pod].append(grant)
     for instance in gpu_plan.instances:
         for pod in instance.pods:
-            grant = next(g for g in resources[pod] if g.profile is not None)
+            grant = next(
+                g for g in resources[pod] if g.profile == _catalogue_name(gpu_plan, instance)
+            )
             resources[pod].remove(grant)
             placement = instance.candidates[0] if len(instance.candidates) == 1 else None
             yield Assignment(
@@ -182,6 +190,11 @@ def _assignments(gpu_plan: GpuPlan, grants: Sequence[Grant]) -> Iterator[Assignm
                 index=gpu_plan.gpu.index,
                 placement=None,
             )
+
+
+def _catalogue_name(gpu_plan: GpuPlan, instance: PlannedInstance) -> str:
+    table = _table(gpu_plan.gpu)
+    return table.profiles[table.number(instance.profile)].name
 
 
 def _steps(gpu_plan: GpuPlan) -> Iterator[Step]:
@@ -214,11 +227,13 @@ def _steps(gpu_plan: GpuPlan) -> Iterator[Step]:
             profile_id=table.profiles[table.number(planned.profile)].profile_id,
             placement=planned.candidates[0],
         )
-    if gpu_plan.replicas != gpu.replicas and gpu_plan.mig_mode is not MigMode.ON:
+    renamed = gpu_plan.replicas > 1 and gpu_plan.renamed != gpu.renamed
+    if (gpu_plan.replicas != gpu.replicas or renamed) and gpu_plan.mig_mode is not MigMode.ON:
         yield SetReplicas(
             node=gpu.node,
             index=gpu.index,
             replicas=gpu_plan.replicas,
             sharing=gpu_plan.sharing,
+            renamed=gpu_plan.renamed,
             budget_mib=gpu_plan.budget_mib,
         )

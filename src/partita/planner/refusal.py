@@ -7,7 +7,7 @@ from partita.catalog import library
 from partita.model.fleet import Fleet
 from partita.model.gpu import Gpu, GpuInstance
 from partita.model.pod import Pod
-from partita.model.resource import WHOLE_GPU, mig_profile
+from partita.model.resource import WHOLE_GPU, mig_profile, mig_resource
 from partita.planner import blocking, eligibility
 from partita.planner.counterpart import counterparts
 from partita.planner.demand import Wish
@@ -146,8 +146,26 @@ def _too_small_a_budget(case: _Case, eligible: Sequence[Site]) -> _Verdict | Non
             text = f"serve at most {alone // need} replicas of {site.gpu.product}"
             changes.append(Change(kind=ChangeKind.FEWER_REPLICAS, text=text))
             break
-    changes += counterparts(case.resource, eligible, case.plans)
+    changes.append(_large_enough(case.resource, eligible, need))
     return Reason.BUDGET, detail, tuple(changes)
+
+
+def _large_enough(resource: str, eligible: Sequence[Site], need: int) -> Change:
+    """What has the memory: a larger profile of the same boards, or another board."""
+    profile = mig_profile(resource)
+    larger = {
+        (other.memory_mib, other.name)
+        for site in eligible
+        for other in blocking.profiles(site.gpu)
+        if profile is not None and other.memory_mib is not None and other.memory_mib >= need
+    }
+    if larger:
+        memory, name = min(larger)
+        text = f"ask for {mig_resource(name)}, which has {memory} MiB"
+        return Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text)
+    boards = [m.id for m in library.models() if m.memory_mib is not None and m.memory_mib >= need]
+    text = f"add a GPU with at least {need} MiB: {blocking.some(boards) or 'none is known'}"
+    return Change(kind=ChangeKind.ADD_GPU, text=text)
 
 
 def _budget(site: Site, resource: str) -> int | None:

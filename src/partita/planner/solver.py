@@ -5,10 +5,12 @@ makes it fast: GPUs with the same outcomes form one group, and slices that are s
 an unknown subset of pods form a pool of their own.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from partita.catalog import library
 from partita.model.fleet import Fleet
 from partita.model.gpu import Gpu, Hold
 from partita.model.resource import mig_resource
@@ -105,7 +107,7 @@ def world(
         if state not in known:
             known[state] = outcomes(gpu, permission, wanted)
         sites.append(Site(gpu, permission, known[state]))
-    return World(tuple(sites), tuple(_pools(fleet, permissions)))
+    return World(tuple(sites), tuple(_pools(fleet)))
 
 
 def solve(place: World, chosen: Sequence[Wish], homes: Mapping[str, str], tail: int) -> Solution:
@@ -139,6 +141,8 @@ def _state(gpu: Gpu, permission: Permission) -> object:
         instances,
         gpu.hold,
         gpu.replicas,
+        gpu.renamed,
+        gpu.single_strategy,
         gpu.memory_mib,
         gpu.reserved_memory_mib,
         gpu.problem is None,
@@ -153,26 +157,33 @@ def _state(gpu: Gpu, permission: Permission) -> object:
     )
 
 
-def _pools(fleet: Fleet, permissions: Mapping[tuple[str, int], Permission]) -> Iterator[Pool]:
-    """Slices that stand and may be free although none of them is known to be."""
-    pinned: dict[tuple[str, str, str | None, int | None], int] = {}
+def _pools(fleet: Fleet) -> Iterator[Pool]:
+    """Slices that stand and may be free although none of them is known to be.
+
+    Where they differ in memory, the smallest count as the free ones.
+    """
+    pinned: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for gpu in fleet.gpus:
-        if gpu.problem is not None:
-            continue
-        served = permissions[gpu.key].resource
-        key: tuple[str, str, str | None, int | None]
-        if gpu.hold is not Hold.FREE:
-            key = (gpu.node, served, None, budget_mib(gpu, gpu.replicas))
-            pinned[key] = pinned.get(key, 0) + gpu.replicas
-        for instance in gpu.instances:
-            if instance.hold.pinned:
-                resource = served if gpu.single_strategy else mig_resource(instance.profile)
-                key = (gpu.node, resource, instance.profile, None)
-                pinned[key] = pinned.get(key, 0) + 1
-    for (node, resource, profile, memory), count in sorted(pinned.items(), key=str):
-        free = count - fleet.held.get((node, resource), count)
-        if free > 0:
-            yield Pool(node, Offer(resource, memory, free, profile))
+        if gpu.problem is None:
+            for resource, profile, memory in _pinned(gpu):
+                pinned.setdefault((gpu.node, resource), []).append((memory or 0, profile or ""))
+    for (node, resource), slices in sorted(pinned.items()):
+        free = len(slices) - fleet.held.get((node, resource), len(slices))
+        for (memory, profile), count in Counter(sorted(slices)[: max(0, free)]).items():
+            yield Pool(node, Offer(resource, memory or None, count, profile or None))
+
+
+def _pinned(gpu: Gpu) -> Iterator[tuple[str, str | None, int | None]]:
+    """Yield (resource, profile, memory) of each slice that must stay."""
+    if gpu.hold is not Hold.FREE:
+        yield from [(gpu.resource, None, budget_mib(gpu, gpu.replicas))] * gpu.replicas
+    model = library.find(gpu.model) if gpu.model is not None else None
+    for instance in gpu.instances:
+        if instance.hold.pinned:
+            known = model.mig.by_name.get(instance.profile) if model and model.mig else None
+            name = known.name if known is not None else instance.profile
+            resource = gpu.resource if gpu.single_strategy else mig_resource(name)
+            yield resource, name, known.memory_mib if known is not None else None
 
 
 @dataclass(frozen=True, slots=True)

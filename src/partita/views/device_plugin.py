@@ -14,7 +14,7 @@ from partita.config.sharing_section import SharedEntry, SharingKind, SharingSect
 from partita.config.yaml_nodes import Position
 from partita.model import resource
 from partita.model.gpu import MigMode, Sharing
-from partita.planner.plan import Assignment, GpuPlan, Plan
+from partita.planner.plan import GpuPlan, Plan
 from partita.views import gpu_names, yaml_comments
 from partita.views.table import paragraph
 
@@ -83,10 +83,9 @@ def text(plan: Plan) -> str:
     gpus: dict[str, list[GpuPlan]] = {}
     for gpu in plan.gpus:
         gpus.setdefault(gpu.gpu.node, []).append(gpu)
-    renamed = _renamed(plan.assignments)
     nodes: dict[_Need, list[str]] = {}
     for node, on_node in gpus.items():
-        nodes.setdefault(_need(on_node, renamed=node in renamed), []).append(node)
+        nodes.setdefault(_need(on_node), []).append(node)
     head = list(_introduction(gpus))
     head += ["", *yaml_comments.label_commands(_LABEL, {n.name: of for n, of in nodes.items()})]
     data = {need.name: yaml_text.dump(device_plugin.encode(need.config())) for need in nodes}
@@ -99,25 +98,19 @@ def text(plan: Plan) -> str:
     return f"{yaml_comments.block(head)}\n{yaml_text.dump(document)}".rstrip("\n")
 
 
-def _need(gpus: Sequence[GpuPlan], *, renamed: bool) -> _Need:
+def _need(gpus: Sequence[GpuPlan]) -> _Need:
     cut = [gpu for gpu in gpus if gpu.mig_mode is MigMode.ON]
     whole = [gpu.replicas for gpu in gpus if gpu.mig_mode is not MigMode.ON]
     replicas = min(whole, default=1)
     single = bool(cut) and all(gpu.gpu.single_strategy for gpu in cut)
     strategy = MigStrategy.MIXED if cut else MigStrategy.NONE
-    named_shared = renamed or any(gpu.gpu.renamed for gpu in gpus)
     mps = replicas > 1 and any(gpu.sharing is Sharing.MPS for gpu in gpus)
     return _Need(
         strategy=MigStrategy.SINGLE if single else strategy,
         replicas=replicas,
         kind=SharingKind.MPS if mps else SharingKind.TIME_SLICING,
-        renamed=replicas > 1 and named_shared,
+        renamed=replicas > 1 and any(gpu.renamed for gpu in gpus),
     )
-
-
-def _renamed(assignments: Sequence[Assignment]) -> set[str]:
-    """Return the nodes whose shared GPUs are asked for as ``nvidia.com/gpu.shared``."""
-    return {one.node for one in assignments if one.resource.endswith(resource.SHARED_SUFFIX)}
 
 
 def _introduction(gpus: dict[str, list[GpuPlan]]) -> Iterator[str]:

@@ -90,6 +90,7 @@ def _gpu(plan: GpuPlan) -> Data:
             "mig_mode": plan.mig_mode.value,
             "needs_reset": plan.needs_reset,
             "replicas": plan.replicas,
+            "renamed": plan.renamed,
             "sharing": plan.sharing.value if plan.sharing is not None else None,
             "budget_mib": plan.budget_mib,
             "pods": list(plan.pods),
@@ -179,6 +180,7 @@ def _step(step: Step) -> Data:
         case SetReplicas():
             return found | {
                 "replicas": step.replicas,
+                "renamed": step.renamed,
                 "sharing": step.sharing.value if step.sharing is not None else None,
                 "budget_mib": step.budget_mib,
             }
