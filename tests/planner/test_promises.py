@@ -17,7 +17,7 @@ from partita.catalog.legality import Slot
 from partita.config.partition_policy import Follow, PartitionPolicy, Strategy
 from partita.model.fleet import Fleet
 from partita.model.gpu import Gpu, GpuInstance, MigMode
-from partita.model.resource import WHOLE_GPU, mig_profile, mig_resource
+from partita.model.resource import mig_profile, mig_resource
 from partita.planner.permission import permissions
 from partita.planner.plan import (
     Assignment,
@@ -215,7 +215,7 @@ def test_every_refusal_is_explained(fleet: Fleet, policies: tuple[PartitionPolic
 def test_a_plan_is_carried_out_once(fleet: Fleet, policies: tuple[PartitionPolicy, ...]) -> None:
     """Planning again on what a plan leaves behind changes nothing and serves the same pods."""
     first = plan(fleet, policies)
-    second = plan(_carried_out(first, policies), policies)
+    second = plan(_carried_out(first), policies)
     assert second.steps == ()
     assert _served(second) == _served(first)
 
@@ -303,9 +303,11 @@ def _replay(gpu_plan: GpuPlan, places: Sequence[Slot], steps: Sequence[Step]) ->
         for slot, one in device.standing
     ]
     assert Counter(left) == Counter(planned)
-    replicas = [step.replicas for step in steps if isinstance(step, SetReplicas)]
-    uncut = device.mig_mode is not MigMode.ON
-    assert gpu_plan.replicas == ((replicas or [gpu.replicas])[-1] if uncut else 1)
+    if device.mig_mode is not MigMode.ON:
+        served = [(s.replicas, s.sharing, s.renamed) for s in steps if isinstance(s, SetReplicas)]
+        before = (gpu.replicas, gpu.sharing, gpu.renamed)
+        planned_shares = (gpu_plan.replicas, gpu_plan.sharing, gpu_plan.renamed)
+        assert (served or [before])[-1] == planned_shares
 
 
 # ---- Facts about a plan -------------------------------------------------------------------------
@@ -363,19 +365,16 @@ def _spare(fleet: Fleet, node: str, resource: str) -> int:
     slots = [
         gpu.replicas
         for gpu in fleet.gpus
-        if gpu.node == node and gpu.hold.pinned and worlds.served_as(gpu) == resource
+        if gpu.node == node and gpu.hold.pinned and gpu.resource == resource
     ]
     if mig_profile(resource) is not None:
         return oracle.spare(fleet, node, resource)
     return sum(slots) - fleet.held[node, resource]
 
 
-def _carried_out(found: Plan, policies: Sequence[PartitionPolicy]) -> Fleet:
+def _carried_out(found: Plan) -> Fleet:
     """Return the fleet that stands once the steps of a plan are done; its pods still wait."""
-    allowed = permissions(found.fleet, policies)
-    gpus = tuple(
-        _after(one, allowed[one.gpu.key].resource) if one.touched else one.gpu for one in found.gpus
-    )
+    gpus = tuple(_after(one) if one.touched else one.gpu for one in found.gpus)
     held = dict(found.fleet.held)
     for gpu in gpus:
         for resource in _resources(gpu):
@@ -385,22 +384,21 @@ def _carried_out(found: Plan, policies: Sequence[PartitionPolicy]) -> Fleet:
 
 def _resources(gpu: Gpu) -> Iterator[str]:
     if gpu.mig_mode is not MigMode.ON:
-        yield worlds.served_as(gpu)
+        yield gpu.resource
     for one in gpu.instances:
         yield mig_resource(one.profile)
 
 
-def _after(gpu_plan: GpuPlan, resource: str) -> Gpu:
+def _after(gpu_plan: GpuPlan) -> Gpu:
     instances = tuple(
         one.standing or GpuInstance(profile=one.profile, candidates=one.candidates)
         for one in gpu_plan.instances
     )
-    shared = gpu_plan.replicas > 1
     return dataclasses.replace(
         gpu_plan.gpu,
         mig_mode=gpu_plan.mig_mode,
         instances=instances,
         replicas=gpu_plan.replicas,
-        sharing=gpu_plan.sharing if shared else None,
-        renamed=shared and resource != WHOLE_GPU,
+        sharing=gpu_plan.sharing,
+        renamed=gpu_plan.renamed,
     )

@@ -28,7 +28,7 @@ from partita.model.gpu import Gpu, GpuInstance, Hold, MigMode, Sharing
 from partita.model.node import Node, Taint
 from partita.model.placement import Placement
 from partita.model.pod import Phase, Pod, Toleration
-from partita.model.resource import WHOLE_GPU, mig_resource, shared
+from partita.model.resource import WHOLE_GPU, mig_resource
 
 __all__ = [
     "EFFORT",
@@ -43,7 +43,6 @@ __all__ = [
     "orders",
     "pod",
     "policies",
-    "served_as",
     "standing",
 ]
 
@@ -142,11 +141,6 @@ def standing(
     )
 
 
-def served_as(gpu: Gpu) -> str:
-    """Return the resource name that a GPU without MIG is served as."""
-    return shared(WHOLE_GPU) if gpu.renamed else WHOLE_GPU
-
-
 def _held(gpus: Sequence[Gpu]) -> dict[tuple[str, str], int]:
     found: dict[tuple[str, str], int] = {}
 
@@ -155,7 +149,7 @@ def _held(gpus: Sequence[Gpu]) -> dict[tuple[str, str], int]:
 
     for gpu in gpus:
         if gpu.mig_mode is not MigMode.ON:
-            count(gpu.node, served_as(gpu), gpu.slots_held)
+            count(gpu.node, gpu.resource, gpu.slots_held)
         for one in gpu.instances:
             count(gpu.node, mig_resource(one.profile), int(one.hold.pinned))
     return found
@@ -249,7 +243,7 @@ def _holders(gpus: Sequence[Gpu]) -> list[Pod]:
         (gpu.node, resource, names)
         for gpu in gpus
         for resource, names in (
-            (served_as(gpu), gpu.holders),
+            (gpu.resource, gpu.holders),
             *((mig_resource(one.profile), one.holders) for one in gpu.instances),
         )
     ]
