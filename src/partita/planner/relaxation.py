@@ -3,9 +3,9 @@
 A primal simplex method with generalised upper bounds: the rule "every member takes one column" is
 kept by one *key* column per group, so the working basis has one row per kind of demand however
 many groups there are. Costs of different stages are never mixed into one big number: after a stage
-is optimal, either only the columns that can be part of an optimal solution of it (reduced cost 0)
-stay, or, where its value is no whole number, a row is added that holds the stage at the next whole
-number, below which no real plan can be. Method: Dantzig and Van Slyke, "Generalized Upper Bounding
+is optimal, its value is rounded up to a whole number, below which no real plan can be; columns whose
+reduced cost exceeds the rounding can be in no plan that reaches it and go, and where the rounding is
+more than noise a row is added that holds the stage there. Method: Dantzig and Van Slyke, "Generalized Upper Bounding
 Techniques", 1967.
 """
 
@@ -19,8 +19,8 @@ __all__ = ["Ladder", "Relaxation", "relax"]
 
 _EPSILON = 1e-7
 _PIVOT = 1e-9
-_NUDGE = 1e-6  # counts are nudged by about this much, so that the method cannot cycle
-_WHOLE = 1e-2  # how far from a whole number a value may be and still count as one
+_NUDGE = 1e-8  # counts are nudged by about this much, so that the method cannot cycle
+_NOISE = 2e-3  # what nudges and arithmetic can add up to in the value of a stage
 _CANDIDATES = 24  # columns tried between two full pricings
 
 Matrix = list[list[float]]
@@ -59,7 +59,7 @@ class Ladder:
         self._groups = len(program.groups)
         self._states: list[_State] = []  # per stage: optimal, before its value is fixed
         self._whole: list[int] = []  # per stage: its value, rounded up
-        self._exact: list[bool] = []  # per stage: whether the value is whole
+        self._value: list[float] = []  # per stage: its value
         self._least: list[int] = []  # per stage: what it was fixed at
 
     def climb(self, limits: Sequence[int], stages: int) -> Relaxation:
@@ -95,21 +95,21 @@ class Ladder:
 
     def _optimise(self, stage: int) -> None:
         """Optimise a stage, unless that was done before from the same state."""
-        del self._states[stage + 1 :], self._whole[stage + 1 :], self._exact[stage + 1 :]
+        del self._states[stage + 1 :], self._whole[stage + 1 :], self._value[stage + 1 :]
         if len(self._states) > stage:
             return
         self._simplex.enter_stage(stage)
         value = self._simplex.optimise()
         self._states.append(self._simplex.save())
-        self._whole.append(math.ceil(value - _WHOLE))
-        self._exact.append(self._whole[-1] - value < _WHOLE)
+        self._whole.append(math.ceil(value - _NOISE))
+        self._value.append(value)
 
     def _fix(self, stage: int, value: int) -> None:
         """Keep a stage at its value from now on."""
         self._least.append(value)
-        if self._exact[stage] and value == self._whole[stage]:
-            self._simplex.keep_optimal_columns()
-        else:
+        gap = max(0.0, value - self._value[stage])
+        self._simplex.drop_columns(gap + _NOISE)
+        if gap > _NOISE:
             self._simplex.hold(stage, value)
 
 
@@ -134,6 +134,7 @@ class _Simplex:
 
     def __init__(self, program: Program) -> None:
         self.rows = len(program.penalties)
+        self.penalties = program.penalties
         self._intern: dict[tuple[tuple[int, int], ...], int] = {}
         self._supplies: list[tuple[tuple[int, int], ...]] = []
         self._load(program)
@@ -217,15 +218,16 @@ class _Simplex:
         """Take the costs of one stage."""
         self.cost = [[costs[stage] for costs in group] for group in self.costs]
 
-    def keep_optimal_columns(self) -> None:
-        """Drop the columns that no optimal solution of the stage uses."""
+    def drop_columns(self, gap: float) -> None:
+        """Drop the columns that no whole solution within ``gap`` of the optimum uses."""
         prices = self.prices()
         worth = self._worth(prices)
         for group, live in enumerate(self.live):
             supply, cost = self.supply[group], self.cost[group]
-            floor = cost[self.key[group]] - worth[supply[self.key[group]]] + _EPSILON * 10
+            floor = cost[self.key[group]] - worth[supply[self.key[group]]] + gap
             self.live[group] = [n for n in live if cost[n] - worth[supply[n]] <= floor]
-        self.surplus_live = {k for k in self.surplus_live if prices[k] <= _EPSILON * 10}
+        kinds = len(self.penalties)  # in a row that holds a stage, surplus may be less than 1
+        self.surplus_live = {k for k in self.surplus_live if k >= kinds or prices[k] <= gap}
 
     def hold(self, stage: int, limit: int) -> None:
         """Add a row: the cost of a stage, summed over all members, is at most ``limit``."""
@@ -250,7 +252,7 @@ class _Simplex:
         self.inverse.append([*new, -1.0])
         self.basis.append((-1, row))
         self.surplus_live.add(row)
-        self.demand.append(-float(limit) - _WHOLE)
+        self.demand.append(-float(limit) - _NOISE)
         self.rows += 1
         self.target = self._target()
 

@@ -57,7 +57,8 @@ class _Node:
         need = [len(units) for units in self.program.penalties]
         left = [group.count for group in self.program.groups]
         taken, paid = list(self.taken), self.paid
-        for (group, number), members in picks:
+        for (group, number), picked in picks:
+            members = min(picked, left[group])  # fractions near whole ones may round up together
             column = self.program.groups[group].columns[number]
             left[group] -= members
             for kind, amount in column.supply:
@@ -127,6 +128,8 @@ def branch(program: Program) -> Choice:
         missed = next((s for s in range(program.stages) if best[0][s] != bound.least[s]), None)
         if missed is None:
             return Choice(counts=best[1], costs=best[0], proven=proven)
+        if missed < len(limits):  # the bound contradicts what was found: it proves nothing
+            proven, missed = False, len(limits)
         if missed + 1 < program.stages:
             short = _truncated(program, missed + 1)
             found = _dive(short, ladder.climb(limits, missed + 1), limits)
@@ -226,12 +229,14 @@ class _Branching:
         bound = relaxation.relax(node.program, limits)
         pick = _largest_fraction(bound)
         settled = node.settle(_floors(bound, 0), bound.allowed)
-        if pick is None:
+        if pick is None and not settled.program.groups:
             return self._offer(settled.taken)
         if self.best is not None and (
             self.branches > _BRANCHES or add(node.paid, bound.least) > self.least
         ):
             return False
+        if pick is None:  # whole but for noise: what noise left over is searched
+            return self.descend(settled)
         return self.descend(_up(node, bound, pick)) or self.descend(_down(node, bound, pick))
 
     def _offer(self, picks: Sequence[tuple[Pick, int]]) -> bool:
