@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from partita.config import lint
+from partita.config import lint, operator_values, policy_document, yaml_text
 from partita.model.finding import Finding, Severity
 
 TIME_SLICING = """\
@@ -125,3 +125,33 @@ def test_gpu_that_no_entry_names_keeps_what_it_has() -> None:
     finding = _findings(text)["gpu-uncovered"]
     assert finding.message.startswith("GPU 2 is left as it is")
     assert finding.where == "lab"
+
+
+def test_key_in_other_letter_case_is_read_like_nvidia_does() -> None:
+    """The plugin takes ``timeslicing``; inside the section it compares letter by letter."""
+    text = TIME_SLICING.format(strategy="none", replicas=2)
+    findings = _findings(text.replace("timeSlicing", "timeslicing"))
+    assert findings["key-case"].severity is Severity.INFO
+    assert findings["key-case"].hint == "write timeSlicing"
+    assert "nvidia.com/gpu x2" in findings["result"].message
+    assert "replicas-missing" in _findings(text.replace("replicas", "Replicas"))
+
+
+def test_document_beside_a_policy_is_said_to_be_ignored() -> None:
+    """Readers of policies pass over other objects, and say so."""
+    policy = (
+        "apiVersion: partita.dev/v1alpha1\nkind: PartitionPolicy\nmetadata: {name: whole}\n"
+        "spec: {strategy: Whole}\n---\nkind: Namespace\n"
+    )
+    decoded = policy_document.decode(policy, "policy.yaml")
+    assert [policy.name for policy in decoded.values] == ["whole"]
+    assert [finding.message for finding in decoded.findings] == [
+        "this document is not read, it is of the kind: Namespace"
+    ]
+
+
+def test_exported_default_exists() -> None:
+    """Values that are written name a default only when the layouts have it."""
+    configs = lint.read(LAYOUT.format(layout="{1g.10gb: 2}"), "lab.yaml").configs
+    values = yaml_text.dump(operator_values.encode((), configs.mig))
+    assert _bad(lint.read(values, "values.yaml").findings) == []

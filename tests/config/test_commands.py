@@ -92,8 +92,21 @@ def test_config_is_tried_on_a_node(folder: Path) -> None:
     """A layout for 80 GB boards is wrong for the node that selects it."""
     result = _check(folder / "layout.yaml", "--node", folder / "node.json")
     assert result.exit_code == 1
-    assert "NVIDIA A100-SXM4-40GB has no profile: 3g.40gb" in result.output
+    message = "node rack-2 (NVIDIA A100-SXM4-40GB): the board has no profile: 3g.40gb"
+    assert f"{folder / 'layout.yaml'}:6:5: error: {message}" in result.output
     assert "write 3g.20gb, its counterpart here" in result.output
+
+
+def test_every_node_is_named(folder: Path) -> None:
+    """A config that is wrong for two nodes is told for each of them, at its own place."""
+    other = {**NODE, "metadata": {**NODE["metadata"], "name": "rack-3"}}  # type: ignore[dict-item]
+    (folder / "other.json").write_text(json.dumps(other), encoding="utf-8")
+    arguments = ("--node", folder / "node.json", "--node", folder / "other.json", "-o", "json")
+    findings = json.loads(_check(folder / "layout.yaml", *arguments).output)["findings"]
+    wrong = [one for one in findings if one["rule"] == "profile-not-on-board"]
+    assert {one["path"] for one in wrong} == {str(folder / "layout.yaml")}
+    assert [one["message"].split()[1] for one in wrong] == ["rack-2", "rack-3"]
+    assert [one["where"] for one in wrong] == ["rack-2/halves/[0]", "rack-3/halves/[0]"]
 
 
 def test_node_alone_is_checked(folder: Path) -> None:

@@ -74,11 +74,24 @@ def test_label_that_names_no_config() -> None:
     assert (found["label-without-config"].hint or "").startswith("did you mean all-1g.10gb?")
 
 
+def test_config_findings_stand_in_the_config_and_name_the_node() -> None:
+    """What is wrong with a config is told at its place; what the node says, in the node's file."""
+    labels = {**A100_40, "nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.strategy": "none"}
+    finding = _check(labels, config=LAYOUTS)["layout-impossible"]
+    assert (finding.path, finding.line, finding.column) == ("layouts.yaml", 10, 5)
+    assert finding.message.startswith("node rack-7 (NVIDIA A100-SXM4-40GB): the board cannot hold")
+    assert finding.where == "rack-7/all-1g.10gb/[0]"
+    label = _check({**H100, "nvidia.com/mig.config": "no"}, config=LAYOUTS)["label-without-config"]
+    assert (label.path, label.line) == ("node.yaml", None)
+    assert label.where == "rack-7/labels.nvidia.com/mig.config"
+
+
 def test_indices_beyond_the_node_and_gpus_left_out() -> None:
     """A file for more GPUs than the node has does nothing there, and may leave one out."""
     found = _check({**A100_80, "nvidia.com/mig.config": "some"}, config=LAYOUTS)
-    assert found["index-beyond"].message == "the node has 2 GPUs, there is no index 4, 5"
-    assert found["gpu-uncovered"].message == "GPU 1 of the node is left as it is"
+    node = "node rack-7 (NVIDIA A100 80GB PCIe)"
+    assert found["index-beyond"].message == f"{node}: there are 2 GPUs and no index 4, 5"
+    assert found["gpu-uncovered"].message == f"{node}: GPU 1 is left as it is"
 
 
 def test_reports_count_the_boards() -> None:
@@ -92,7 +105,7 @@ def test_reports_count_the_boards() -> None:
     gpus = tuple(GpuReport(index=number) for number in range(2))
     report = NodeReport(node="rack-7", source="rack-7.xml", gpus=gpus)
     found = _check(labels, config=LAYOUTS, reports=(report,))
-    assert found["index-beyond"].message.startswith("the node has 2 GPUs")
+    assert "there are 2 GPUs" in found["index-beyond"].message
     assert found["count-is-slices"].message.endswith(": 14")
     assert found["single-not-uniform"].severity is Severity.ERROR
 

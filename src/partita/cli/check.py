@@ -1,9 +1,7 @@
 """``partita check``: lint NVIDIA's configs, policies and nodes, with the place of every finding."""
 
 import io
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -64,21 +62,12 @@ def read_text(path: str) -> str:
     """Return the text of a file, ``-`` is stdin.
 
     Raises:
-        InputError: When it cannot be read or is not UTF-8.
+        InputError: When it cannot be read, is not UTF-8, or is YAML of more than 20 MiB.
     """
-    try:
-        if path == "-":
-            return sys.stdin.read()
-        return Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        reason = (error.strerror or "unreadable").lower()
-        raise InputError(
-            message=f"cannot read the file: {reason}", hint="check path and rights", path=path
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            message="not text in UTF-8", hint="give a YAML or JSON file", path=path
-        ) from error
+    text = sources.read_text(path, hint=f"give {lint.UNDERSTOOD}")
+    if not (sources.is_large_json(text) or sources.is_tool_output(text)):
+        sources.refuse_large(text, path)
+    return text
 
 
 def _check_files(paths: Sequence[str]) -> tuple[list[Finding], Configs]:
@@ -99,10 +88,12 @@ def _check_files(paths: Sequence[str]) -> tuple[list[Finding], Configs]:
 
 def _is_cluster_file(text: str, path: str) -> bool:
     """Tell whether a file is for the readers of cluster objects and tool output alone."""
+    if sources.is_large_json(text):
+        return True  # no config is so large, and `lint` would take minutes
     try:
         kinds = lint.kinds(text, path)
     except InputError:
-        if _looks_like_config(text):
+        if _looks_like_config(text) and not sources.is_tool_output(text):
             raise
         return True
     return kinds <= {Kind.NODE}
@@ -117,7 +108,8 @@ def _check_cluster_file(text: str, path: str) -> list[Finding]:
     try:
         observations = _observations(text, path)
     except InputError:
-        lint.read(text, path)  # says what a config would have to look like, when it is YAML
+        if not (sources.is_large_json(text) or sources.is_tool_output(text)):
+            lint.read(text, path)  # says what a config would have to look like, when it is YAML
         raise
     if not any(observation.nodes or observation.reports for observation in observations):
         raise InputError(message="no node in this file", hint=f"give {lint.UNDERSTOOD}", path=path)

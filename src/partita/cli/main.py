@@ -3,6 +3,9 @@
 A command is a click command in a module of its own; it is added in one line at the end.
 """
 
+import errno
+import os
+import sys
 from typing import Any
 
 import click
@@ -14,11 +17,26 @@ from partita.errors import PartitaError
 __all__ = ["main"]
 
 _PLUGIN = "kubectl-partita"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _FAILURE = 2  # exit code of everything that could not be done; 1 is left to "done, and found wrong"
 
 
 class _Program(click.Group):
     """A command group that prints partita's own errors instead of letting them through."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the program; output that finds no room is an error of ours too.
+
+        Here, because click writes as well (``--help``). Input errors were translated before.
+        """
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            click.echo(f"error: cannot write the output: {os.strerror(error.errno)}", err=True)
+            _drop_output()
+            sys.exit(_FAILURE)
 
     def make_context(
         self,
@@ -38,6 +56,13 @@ class _Program(click.Group):
         except PartitaError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(_FAILURE)
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere: the interpreter would fail on it again at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 @click.group("partita", cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})

@@ -26,11 +26,19 @@ from partita.config.untyped import Untyped, shown
 from partita.errors import InputError
 from partita.model.report import Observation
 
-__all__ = ["node_name", "read"]
+__all__ = [
+    "is_large_json",
+    "is_tool_output",
+    "node_name",
+    "read",
+    "read_text",
+    "refuse_large",
+]
 
 _STDIN = "-"
 _MOST_BYTES = 512 << 20
 _MOST_YAML_BYTES = 20 << 20
+_MOST_XML_BYTES = 16 << 20  # 16 GPUs with thousands of processes each stay below
 _KUBELET_NAME = "kubelet_internal_checkpoint"
 _SUFFIXES = (
     *(".xml", ".json", ".yaml", ".yml", ".txt", ".log", ".gz", ".nvidia-smi", ".smi", ".lgi"),
@@ -89,6 +97,53 @@ def read(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> tuple[Observ
         else:
             found += _at(path)
     return tuple(found)
+
+
+def read_text(path: str, *, hint: str = _KINDS) -> str:
+    """Return the text of one file, ``-`` is stdin; gzip is undone.
+
+    Args:
+        path: The file.
+        hint: What to give instead of a file that is empty or no text.
+
+    Raises:
+        InputError: When it cannot be read or is not UTF-8.
+    """
+    if path == _STDIN:
+        return _text(_bytes(path, sys.stdin.buffer), path, hint)
+    if "\0" in path:
+        raise InputError(message="no path holds a zero byte", hint="check it", path=ascii(path))
+    try:
+        with Path(path).open("rb") as stream:
+            data = _bytes(path, stream)
+    except OSError as error:
+        raise _no_access(path, error) from error
+    return _text(data, path, hint)
+
+
+def is_tool_output(text: str) -> bool:
+    """Tell whether a text is what a tool printed for people or as XML, read here or not."""
+    if _JSON.match(text):
+        return False
+    readers = (nvidia_smi_xml, nvidia_smi_lgi, nvidia_smi_list)
+    return any(one.recognises(text) for one in readers) or _foreign(text) is not None
+
+
+def is_large_json(text: str) -> bool:
+    """Tell whether a text is JSON beyond what the YAML parser is given."""
+    return len(text) > _MOST_YAML_BYTES and _JSON.match(text) is not None
+
+
+def refuse_large(text: str, path: str) -> None:
+    """Refuse YAML that would take minutes.
+
+    Raises:
+        InputError: When the text is larger than 20 MiB.
+    """
+    if len(text) > _MOST_YAML_BYTES:  # characters: a byte more or less makes no difference
+        message = f"YAML of more than {_MOST_YAML_BYTES >> 20} MiB takes minutes to parse"
+        hint = "write it with `-o json`, which is read in seconds"
+        raise InputError(message=message, hint=hint, path=path)
 
 
 def node_name(file_name: str) -> str:
@@ -174,16 +229,16 @@ def _observation(data: bytes, *, path: str, name: str) -> Observation:
         raise InputError(message=message, hint="rename the file to NODE.xml or alike", path=path)
     if not _JSON.match(text):
         if nvidia_smi_xml.recognises(text):
+            _refuse_large_xml(text, path)
             return nvidia_smi_xml.read(text, source=path, node=node)
         if nvidia_smi_lgi.recognises(text):
             return nvidia_smi_lgi.read(text, source=path, node=node)
         if nvidia_smi_list.recognises(text):
             return nvidia_smi_list.read(text, source=path, node=node)
-        _refuse_foreign(text, path)
-        if len(data) > _MOST_YAML_BYTES:
-            message = f"YAML of more than {_MOST_YAML_BYTES >> 20} MiB takes minutes to parse"
-            hint = "write it with `-o json`, which is read in seconds"
-            raise InputError(message=message, hint=hint, path=path)
+        foreign = _foreign(text)
+        if foreign is not None:
+            raise InputError(message=foreign[0], hint=foreign[1], path=path)
+        refuse_large(text, path)
     documents = untyped_parser.parse(text, path=path, hint=_KINDS)
     if not documents:
         raise InputError(message="the file holds nothing but comments", hint=_KINDS, path=path)
@@ -204,21 +259,21 @@ def _of_documents(documents: Sequence[Untyped], text: str, node: str) -> Observa
     raise _unknown(first)
 
 
-def _text(data: bytes, path: str) -> str:
+def _text(data: bytes, path: str, kinds: str = _KINDS) -> str:
     if not data.strip():
-        raise InputError(message="the file is empty", hint=_KINDS, path=path)
+        raise InputError(message="the file is empty", hint=kinds, path=path)
     head = data[:4096]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_wide(head):
         hint = "save it as UTF-8; in PowerShell pipe it to `Out-File -Encoding utf8`"
         raise InputError(message="the file is UTF-16, not UTF-8", hint=hint, path=path)
     if b"\0" in head:
-        raise InputError(message="the file is binary, not text", hint=_KINDS, path=path)
+        raise InputError(message="the file is binary, not text", hint=kinds, path=path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"the file is no UTF-8 text: {error.reason}"
-        raise InputError(message=message, hint=_KINDS, path=path, line=line) from error
+        raise InputError(message=message, hint=kinds, path=path, line=line) from error
 
 
 def _is_wide(head: bytes) -> bool:
@@ -229,11 +284,21 @@ def _is_wide(head: bytes) -> bool:
     )
 
 
-def _refuse_foreign(text: str, path: str) -> None:
+def _foreign(text: str) -> tuple[str, str] | None:
+    """Return what a text is that no reader takes, and what to do; None when it is not known."""
     for line in text[:65536].splitlines()[:5]:
         for pattern, message, hint in _FOREIGN:
             if re.match(pattern, line):
-                raise InputError(message=message, hint=hint, path=path)
+                return message, hint
+    return None
+
+
+def _refuse_large_xml(text: str, path: str) -> None:
+    if len(text) > _MOST_XML_BYTES:
+        message = (
+            f"no node has so many GPUs that its XML is larger than {_MOST_XML_BYTES >> 20} MiB"
+        )
+        raise InputError(message=message, hint=nvidia_smi_xml.HINT, path=path)
 
 
 def _unknown(document: Untyped) -> InputError:

@@ -5,6 +5,7 @@ configs of the file are for other nodes, maybe, and are passed over; without a l
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from partita.catalog.gpu_model import GpuModel
 from partita.config import mig_layouts, node_facts
@@ -25,13 +26,29 @@ _TURING = (7, 5)  # compute capability from which the plugin allows 48 MPS clien
 
 
 def check(facts: NodeFacts, configs: Configs, inspection: Inspection) -> None:
-    """Note labels that name no config, and configs that the boards cannot carry out."""
+    """Note labels that name no config, and configs that the boards cannot carry out.
+
+    The former is about the node's file. The latter is about the config's: it is noted at its place
+    there, and every message names the node and its board.
+    """
     mig = _selected_mig(facts, configs.mig, inspection)
     for config in mig:
-        _mig_config(facts, config, inspection.inside(config.name), alone=len(mig) == 1)
+        _mig_config(facts, config, _at(config, facts, inspection), alone=len(mig) == 1)
     plugin = _selected_plugin(facts, configs, inspection)
     for named in plugin:
-        _plugin_config(facts, named, inspection.inside(named.name or "config"))
+        _plugin_config(facts, named, _at(named, facts, inspection))
+
+
+def _at(
+    config: NamedMigConfig | DevicePluginConfig, facts: NodeFacts, inspection: Inspection
+) -> Inspection:
+    """Return an inspection for findings about a config on the node."""
+    board = f" ({facts.model.names[0]})" if facts.model else ""
+    return replace(
+        inspection.inside(config.name or "config"),
+        path=config.path or inspection.path,
+        subject=f"node {facts.node.name}{board}",
+    )
 
 
 def _selected_mig(
@@ -101,7 +118,7 @@ def _indices(facts: NodeFacts, entry: MigEntry, where: str, inspection: Inspecti
     if beyond:
         inspection.warning(
             "index-beyond",
-            f"the node has {count} GPUs, there is no index {', '.join(map(str, beyond[:8]))}",
+            f"there are {count} GPUs and no index {', '.join(map(str, beyond[:8]))}",
             entry.devices_at,
             "the entry does nothing for them; use a config for this number of GPUs",
             where,
@@ -115,7 +132,7 @@ def _board(facts: NodeFacts, entry: MigEntry, where: str, note: _Note) -> None:
     if model.mig is None:
         note(
             "board-without-mig",
-            f"the GPUs of the node have no MIG: {model.names[0]}",
+            "the board has no MIG, mig-enabled is true",
             entry.at,
             "use a config with mig-enabled: false; time-slicing or MPS can share them",
             where,
@@ -126,7 +143,7 @@ def _board(facts: NodeFacts, entry: MigEntry, where: str, note: _Note) -> None:
         near = mig_layouts.nearest_layouts(model.mig, entry.mig_devices)
         note(
             "layout-impossible",
-            f"{model.names[0]} cannot hold {mig_layouts.text_of(entry.mig_devices)}: {reason}",
+            f"the board cannot hold {mig_layouts.text_of(entry.mig_devices)}: {reason}",
             entry.mig_devices_at,
             "use " + "; or ".join(mig_layouts.text_of(layout) for layout in near),
             where,
@@ -143,7 +160,7 @@ def _profiles_exist(model: GpuModel, entry: MigEntry, where: str, note: _Note) -
         others = ", ".join(name for name in known if "+" not in name)
         note(
             "profile-not-on-board",
-            f"{model.names[0]} has no profile: {foreign[0]}",
+            f"the board has no profile: {foreign[0]}",
             entry.mig_devices_at,
             f"write {near}, its counterpart here" if near else f"it has {others}",
             where,
@@ -166,7 +183,7 @@ def _uncovered(facts: NodeFacts, config: NamedMigConfig, inspection: Inspection)
         several = "are left as they are" if len(left) > 1 else "is left as it is"
         inspection.warning(
             "gpu-uncovered",
-            f"GPU {', '.join(map(str, left))} of the node {several}",
+            f"GPU {', '.join(map(str, left))} {several}",
             config.at,
             "list every index of the node, or write devices: all",
         )
@@ -185,7 +202,7 @@ def _single(facts: NodeFacts, config: NamedMigConfig, note: _Note) -> None:
     if True in modes and (len(profiles) > 1 or len(modes) > 1 or partly):
         note(
             "single-not-uniform",
-            "the node uses the single strategy, which needs MIG on with one profile on every GPU",
+            "the single strategy is in use, which needs MIG on with one profile on every GPU",
             config.at,
             "use the mixed strategy, or the same profile on all GPUs; else the node shows "
             "MIG-INVALID",
@@ -217,7 +234,7 @@ def _plugin_config(facts: NodeFacts, config: DevicePluginConfig, inspection: Ins
         if section.kind is SharingKind.MPS and entry.replicas > limit and facts.model:
             inspection.error(
                 "mps-clients",
-                f"the plugin serves at most {limit} MPS clients on {facts.model.names[0]}, "
+                f"the plugin serves at most {limit} MPS clients on this board, "
                 f"asked for: {entry.replicas}",
                 entry.replicas_at,
                 f"write {limit} or fewer",
@@ -239,10 +256,10 @@ def _mig_resource(facts: NodeFacts, entry: SharedEntry, inspection: Inspection) 
     if profile is None or model is None:
         return
     if model.mig is None:
-        message, hint = f"{model.names[0]} has no MIG, the entry never matches", "remove it"
+        message, hint = "the board has no MIG, the entry never matches", "remove it"
     elif profile not in model.mig.by_name:
         near = mig_layouts.counterpart(profile, model)
-        message = f"{model.names[0]} has no such profile, the entry never matches"
+        message = "the board has no such profile, the entry never matches"
         hint = f"write {resource.mig_resource(near)}" if near else "remove it"
     else:
         return

@@ -4,7 +4,6 @@ Each key of a device-plugin ConfigMap is a named config that the label
 ``nvidia.com/device-plugin.config`` selects; a mig-parted ConfigMap has the one key ``config.yaml``.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,8 +23,6 @@ __all__ = [
     "read_data",
     "read_document",
 ]
-
-_LABEL_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +96,10 @@ def read_data(data: YamlMapping, source: str, inspection: Inspection) -> Configs
         )
     for entry in data.last_entries():
         for document in _documents(entry, source, inspection):
-            found += read_document(document, entry, inspection)
+            if _is_config(document):
+                found += read_document(document, entry, inspection)
+            else:
+                _not_a_config(document, entry, inspection)
     return found
 
 
@@ -120,21 +120,36 @@ def check_default(
 
 def read_document(document: YamlNode, entry: YamlEntry | None, inspection: Inspection) -> Configs:
     """Read one configuration, check it, and note under the name of its key."""
-    if not isinstance(document, YamlMapping):
+    if not isinstance(document, YamlMapping) or not _is_config(document):
         return Configs()
     inner = inspection.inside(entry.key) if entry else inspection
     if mig_parted.looks_like(document):
         configs = mig_parted.read(document, inner)
         mig_rules.check(configs, inner)
         return Configs(mig=configs)
-    if not device_plugin.looks_like(document):
-        return Configs()
     before = len(inner.findings)
     config = device_plugin.read(document, entry.key if entry else None, inner)
     if entry is not None:
-        _label_value(entry, inspection)
+        inspection.label_value(entry.key, entry.at)
     sharing_rules.check(config, inner, refused=inner.has_errors_since(before))
     return Configs(plugin=(config,))
+
+
+def _is_config(document: YamlNode) -> bool:
+    return mig_parted.looks_like(document) or device_plugin.looks_like(document)
+
+
+def _not_a_config(document: YamlNode, entry: YamlEntry, inspection: Inspection) -> None:
+    """Note an entry that configures nothing: the plugin refuses a text, and drops other keys."""
+    refused = not isinstance(document, YamlMapping)
+    note = inspection.error if refused else inspection.warning
+    note(
+        "not-a-config",
+        f"this entry is no config of the device plugin or of mig-parted: {entry.key}",
+        document.at,
+        "write a config that begins with version: v1, or remove the entry",
+        entry.key,
+    )
 
 
 def _documents(entry: YamlEntry, source: str, inspection: Inspection) -> Sequence[YamlNode]:
@@ -156,14 +171,3 @@ def _documents(entry: YamlEntry, source: str, inspection: Inspection) -> Sequenc
         at = yaml_nodes.Position(line=error.line or value.at.line, column=error.column or 1)
         inspection.error("not-yaml", error.message, at, error.hint, entry.key)
         return ()
-
-
-def _label_value(entry: YamlEntry, inspection: Inspection) -> None:
-    if not _LABEL_VALUE.match(entry.key):
-        inspection.error(
-            "not-a-label-value",
-            f"no node label can have this value, so nothing selects the config: {entry.key}",
-            entry.at,
-            "use at most 63 letters, digits, `-`, `_` and `.`, a letter or digit at both ends",
-            entry.key,
-        )

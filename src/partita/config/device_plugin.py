@@ -2,14 +2,15 @@
 
 The plugin drops unknown and misplaced keys under ``flags`` and at the top without a word; here they
 are warnings that say where the key belongs. What it refuses is an error, and the refused part is
-left out of the value. Source: NVIDIA/k8s-device-plugin v0.20.0, ``api/config/v1``.
+left out of the value. Its decoder takes the keys of plain structures in any letter case, those of
+a sharing section as written only. Source: NVIDIA/k8s-device-plugin v0.20.0, ``api/config/v1``.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from partita.config import sharing_section, yaml_nodes
+from partita.config import plugin_flags, sharing_section, yaml_nodes
 from partita.config.inspection import Decoded, Inspection, kind_of, sorted_findings
 from partita.config.sharing_section import SharingKind, SharingSection
 from partita.config.yaml_nodes import Position, YamlMapping, YamlNode, YamlScalar
@@ -24,49 +25,13 @@ __all__ = [
 ]
 
 _TOP = ("version", "flags", "resources", "sharing", "imex")
-_FLAGS = (
-    "migStrategy",
-    "failOnInitError",
-    "mpsRoot",
-    "nvidiaDriverRoot",
-    "nvidiaDevRoot",
-    "gdrcopyEnabled",
-    "gdsEnabled",
-    "mofedEnabled",
-    "useNodeFeatureAPI",
-    "deviceDiscoveryStrategy",
-    "plugin",
-    "gfd",
-)
-_PLUGIN_FLAGS = (
-    "passDeviceSpecs",
-    "deviceListStrategy",
-    "deviceIDStrategy",
-    "cdiAnnotationPrefix",
-    "nvidiaCTKPath",
-    "containerDriverRoot",
-    "sharedDevicesAllocationPolicy",
-)
-_GFD_FLAGS = ("oneshot", "noTimestamp", "sleepInterval", "outputFile", "machineTypeFile")
 _SHARING = ("timeSlicing", "mps")
 _HOMES: dict[str, str] = {
     **dict.fromkeys(_TOP, ""),
-    **dict.fromkeys(_FLAGS, "flags"),
-    **dict.fromkeys(_PLUGIN_FLAGS, "flags.plugin"),
-    **dict.fromkeys(_GFD_FLAGS, "flags.gfd"),
+    **plugin_flags.HOMES,
     **dict.fromkeys(_SHARING, "sharing"),
     **sharing_section.HOMES,
 }
-_BOOLEAN_FLAGS = (
-    "failOnInitError",
-    "gdrcopyEnabled",
-    "gdsEnabled",
-    "mofedEnabled",
-    "useNodeFeatureAPI",
-    "passDeviceSpecs",
-    "oneshot",
-    "noTimestamp",
-)
 
 
 class MigStrategy(Enum):
@@ -87,6 +52,7 @@ class DevicePluginConfig:
         time_slicing: The time-slicing section.
         mps: The MPS section.
         other_flags: Dotted names of everything else that is set: it has no counterpart in a policy.
+        path: File that it is from.
         at: Where it starts.
     """
 
@@ -95,6 +61,7 @@ class DevicePluginConfig:
     time_slicing: SharingSection | None = None
     mps: SharingSection | None = None
     other_flags: tuple[str, ...] = ()
+    path: str = field(compare=False, default="")
     at: Position = field(compare=False, default=Position(line=1, column=1))
 
     @property
@@ -121,7 +88,7 @@ def decode(text: str, path: str) -> Decoded[DevicePluginConfig]:
 def looks_like(node: YamlNode) -> bool:
     """Tell whether a document is a device-plugin configuration rather than something else."""
     return isinstance(node, YamlMapping) and (
-        bool({"flags", "sharing", "imex"} & set(node.keys))
+        bool({"flags", "sharing", "imex"} & {key.lower() for key in node.keys})
         or node.keys == ("version",)
         or (bool({"timeSlicing", "mps"} & set(node.keys)) and "kind" not in node.keys)
     )
@@ -130,19 +97,25 @@ def looks_like(node: YamlNode) -> bool:
 def read(root: YamlMapping, name: str | None, inspection: Inspection) -> DevicePluginConfig:
     """Read one configuration that is composed already, noting into an inspection."""
     inspection.templates(root)
+    root = inspection.fold_case(root, "", _TOP)
     sharing_section.note_dropped_keys(root, "", _TOP, inspection, _HOMES)
     _version(root, inspection)
     _dropped_resources(root, inspection)
     flags = inspection.mapping(root.get("flags"), "flags")
+    if flags is not None:
+        flags = inspection.fold_case(flags, "flags", plugin_flags.FLAGS)
     sharing = inspection.mapping(root.get("sharing"), "sharing")
     if sharing is not None:
+        sharing = inspection.fold_case(sharing, "sharing", _SHARING)
         sharing_section.note_dropped_keys(sharing, "sharing", _SHARING, inspection, _HOMES)
     return DevicePluginConfig(
         name=name,
         mig_strategy=_mig_strategy(flags, inspection),
         time_slicing=sharing_section.read(sharing, SharingKind.TIME_SLICING, inspection),
         mps=sharing_section.read(sharing, SharingKind.MPS, inspection),
-        other_flags=_other_flags(flags, inspection) + _imex(root, inspection),
+        other_flags=plugin_flags.read(flags, _HOMES, inspection)
+        + plugin_flags.read_imex(root.get("imex"), _HOMES, inspection),
+        path=inspection.path,
         at=root.at,
     )
 
@@ -198,37 +171,3 @@ def _mig_strategy(flags: YamlMapping | None, inspection: Inspection) -> MigStrat
     if isinstance(node, YamlScalar) and node.text == "":
         return None
     return inspection.choice(node, "flags.migStrategy", MigStrategy, "mig-strategy")
-
-
-def _other_flags(flags: YamlMapping | None, inspection: Inspection) -> tuple[str, ...]:
-    if flags is None:
-        return ()
-    sharing_section.note_dropped_keys(flags, "flags", _FLAGS, inspection, _HOMES)
-    found = _flag_names(flags, "flags", _FLAGS, inspection)
-    for name, known in (("plugin", _PLUGIN_FLAGS), ("gfd", _GFD_FLAGS)):
-        where = f"flags.{name}"
-        inner = inspection.mapping(flags.get(name), where)
-        if inner is not None:
-            sharing_section.note_dropped_keys(inner, where, known, inspection, _HOMES)
-            found += _flag_names(inner, where, known, inspection)
-    return found
-
-
-def _flag_names(
-    flags: YamlMapping, where: str, known: tuple[str, ...], inspection: Inspection
-) -> tuple[str, ...]:
-    names = []
-    for entry in flags.last_entries():
-        if entry.key in _BOOLEAN_FLAGS and entry.key in known:
-            inspection.boolean(entry.value, f"{where}.{entry.key}")
-        if entry.key in known and entry.key not in ("migStrategy", "plugin", "gfd"):
-            names.append(f"{where}.{entry.key}")
-    return tuple(names)
-
-
-def _imex(root: YamlMapping, inspection: Inspection) -> tuple[str, ...]:
-    imex = inspection.mapping(root.get("imex"), "imex")
-    if imex is None:
-        return ()
-    sharing_section.note_dropped_keys(imex, "imex", ("channelIDs", "required"), inspection, _HOMES)
-    return tuple(f"imex.{key}" for key in imex.keys if key in ("channelIDs", "required"))

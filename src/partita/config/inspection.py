@@ -5,13 +5,15 @@ needs the value gets None and leaves the thing out.
 """
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Generic, TypeVar
 
 from partita.config.yaml_nodes import (
     Position,
+    YamlEntry,
     YamlMapping,
     YamlNode,
     YamlScalar,
@@ -24,6 +26,8 @@ from partita.model.finding import Finding, Severity
 __all__ = ["Decoded", "Inspection", "kind_of", "nearest", "sorted_findings"]
 
 _KINDS = {type(None): "empty", bool: "a boolean", int: "a number", float: "a fraction"}
+
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 Value = TypeVar("Value")
 Choice = TypeVar("Choice", bound=Enum)
@@ -49,16 +53,18 @@ class Inspection:
     Attributes:
         path: The file, as the user named it.
         where: Prefix of ``Finding.where``, for example ``data.any``.
+        subject: What every message is about when the place does not tell, such as a node.
         findings: What was noted so far.
     """
 
     path: str
     where: str = ""
+    subject: str = ""
     findings: list[Finding] = field(default_factory=list)
 
     def inside(self, name: str) -> "Inspection":
         """Return an inspection that notes into the same list under a longer prefix."""
-        return Inspection(path=self.path, where=self._join(name), findings=self.findings)
+        return replace(self, where=self._join(name))
 
     def error(
         self, rule: str, message: str, at: Position | None, hint: str, where: str = ""
@@ -192,6 +198,48 @@ class Inspection:
                 f"{where}.{entry.key}" if where else entry.key,
             )
 
+    def fold_case(self, mapping: YamlMapping, where: str, known: Iterable[str]) -> YamlMapping:
+        """Return a mapping with keys as NVIDIA's plugin takes them; note other letter case."""
+        keys = tuple(known)
+        by_lower = {key.lower(): key for key in keys}
+        entries: list[YamlEntry] = []
+        for entry in mapping.entries:
+            key = by_lower.get(entry.key.lower())
+            if key is None or entry.key in keys:
+                entries.append(entry)
+                continue
+            entries.append(replace(entry, key=key))
+            self.info(
+                "key-case",
+                "NVIDIA's plugin reads this key in any letter case, other readers drop it: "
+                + entry.key,
+                entry.at,
+                f"write {key}",
+                f"{where}.{key}" if where else key,
+            )
+        return replace(mapping, entries=tuple(entries))
+
+    def label_value(self, name: str, at: Position) -> None:
+        """Note the name of a config that no node label can have as its value."""
+        if not _LABEL_VALUE.fullmatch(name):
+            self.error(
+                "not-a-label-value",
+                f"no node label can have this value, so nothing selects the config: {name}",
+                at,
+                "use at most 63 letters, digits, `-`, `_` and `.`, a letter or digit at both ends",
+                name,
+            )
+
+    def ignored(self, document: YamlNode) -> None:
+        """Note a document that is of no kind that is read here."""
+        kind = document.get("kind") if isinstance(document, YamlMapping) else None
+        self.info(
+            "document-ignored",
+            "this document is not read, it is of the kind: "
+            + (kind.text if isinstance(kind, YamlScalar) else kind_of(document)),
+            document.at,
+        )
+
     def templates(self, node: YamlNode) -> None:
         """Note values that wait for a substitution."""
         for scalar in scalars(node):
@@ -223,7 +271,7 @@ class Inspection:
             Finding(
                 rule=rule,
                 severity=severity,
-                message=message,
+                message=f"{self.subject}: {message}" if self.subject else message,
                 hint=hint,
                 path=self.path,
                 line=at.line if at else None,
@@ -236,10 +284,10 @@ class Inspection:
         return "/".join(part for part in (self.where, where) if part)
 
 
-def nearest(word: str, words: Iterable[str]) -> str | None:
+def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """Return the word most like another, case aside, or None when nothing is."""
     by_lower = {candidate.lower(): candidate for candidate in words}
-    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None
 
 

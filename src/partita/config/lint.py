@@ -80,6 +80,7 @@ def read(text: str, path: str) -> Reading:
     for node in _documents(yaml_nodes.compose(text, path)):
         kind = _kind(node, text, path)
         if kind is None or not isinstance(node, YamlMapping):
+            inspection.ignored(node)
             continue
         seen.add(kind)
         match kind:

@@ -1,7 +1,8 @@
 """NVIDIA's mig-parted configuration, ``mig-configs``: read as strictly as its reader, and written.
 
-Its reader refuses unknown fields, so almost everything here is an error. A refused entry is left
-out of the value. Source: NVIDIA/mig-parted v0.15.0, ``api/spec/v1/spec.go``.
+Its reader refuses unknown fields and compares their names letter by letter, so almost everything
+here is an error. A refused entry is left out of the value.
+Source: NVIDIA/mig-parted v0.15.0, ``api/spec/v1/spec.go``.
 """
 
 import re
@@ -54,11 +55,13 @@ class NamedMigConfig:
     Attributes:
         name: Its name.
         entries: Its entries, applied in this order.
+        path: File that it is from.
         at: Where its name stands.
     """
 
     name: str
     entries: tuple[MigEntry, ...]
+    path: str = field(compare=False, default="")
     at: Position = field(compare=False)
 
 
@@ -95,6 +98,8 @@ def read(root: YamlMapping, inspection: Inspection) -> tuple[NamedMigConfig, ...
         )
         return ()
     _duplicate_configs(configs, inspection)
+    for entry in configs.last_entries():
+        inspection.label_value(entry.key, entry.at)
     return tuple(
         _named(entry.key, entry.value, entry.at, inspection.inside(entry.key))
         for entry in configs.last_entries()
@@ -167,14 +172,14 @@ def _named(name: str, node: YamlNode, at: Position, inspection: Inspection) -> N
                 at,
                 "add `- devices: all` with mig-enabled",
             )
-        return NamedMigConfig(name=name, entries=(), at=at)
+        return NamedMigConfig(name=name, entries=(), path=inspection.path, at=at)
     entries = []
     for number, item in enumerate(items):
         mapping = inspection.mapping(item, f"[{number}]")
         entry = _entry(mapping, f"[{number}]", inspection) if mapping is not None else None
         if entry is not None:
             entries.append(entry)
-    return NamedMigConfig(name=name, entries=tuple(entries), at=at)
+    return NamedMigConfig(name=name, entries=tuple(entries), path=inspection.path, at=at)
 
 
 def _entry(mapping: YamlMapping, where: str, inspection: Inspection) -> MigEntry | None:

@@ -42,7 +42,8 @@ def check(
         node: The node; its labels may be empty.
         reports: What is known of its GPUs; reports of other nodes are passed over.
         configs: Configurations to try on it; empty = the node alone.
-        path: File that the node came from, for the findings.
+        path: File that the node came from, for findings about the node; those about a config carry
+            the config's own.
     """
     inspection = Inspection(path=path, where=node.name)
     facts = node_facts.of(node, [report for report in reports if report.node == node.name])

@@ -17,6 +17,9 @@ from partita.config.yaml_nodes import YamlMapping, YamlNode, YamlScalar
 __all__ = ["decode", "encode", "looks_like", "read"]
 
 _OPERATOR_SECTION = ("name", "create", "default", "data")
+_ALL_DISABLED = "all-disabled"  # the only default that the operator takes, but for none
+_ROOT = ("devicePlugin", "migManager", "mig", "migStrategy", "config")
+_LIKELY_SLIP = 0.85  # how alike a key must be: the charts have hundreds of others
 _CHART_SECTION = ("name", "map", "default", "fallbackStrategies")
 
 
@@ -42,7 +45,8 @@ def looks_like(node: YamlNode) -> bool:
     config = node.get("config")
     chart = isinstance(config, YamlMapping) and bool({"map", "default"} & set(config.keys))
     operator = {"devicePlugin", "migManager", "dcgmExporter"} & set(node.keys)
-    strategy = isinstance(mig := node.get("mig"), YamlMapping) and "strategy" in mig.keys
+    mig = node.get("mig")
+    strategy = isinstance(mig, YamlMapping) and any(nearest(key, ["strategy"]) for key in mig.keys)
     return bool(operator) or chart or strategy
 
 
@@ -54,6 +58,11 @@ def read(root: YamlMapping, source: str, inspection: Inspection) -> Configs:
         if section is not None:
             found += _section(section, ".".join(path), source, inspection)
     _strategy(root, inspection)
+    _misspelt(root, "", _ROOT, inspection)
+    for key in ("devicePlugin", "migManager"):
+        section = _descend(root, (key,))
+        if section is not None:
+            _misspelt(section, key, ("config",), inspection)
     return found
 
 
@@ -66,11 +75,12 @@ def encode(
     document: dict[str, object] = {}
     if mig:
         document["mig"] = {"strategy": MigStrategy.MIXED.value}
+        names = [config.name for config in mig]
         document["migManager"] = {
             "config": {
                 "name": "partita-mig-parted-config",
                 "create": True,
-                "default": "all-disabled",
+                "default": _ALL_DISABLED if _ALL_DISABLED in names else "",
                 "data": {"config.yaml": yaml_text.dump(mig_parted.encode(mig))},
             }
         }
@@ -94,11 +104,7 @@ def _descend(root: YamlMapping, path: Sequence[str]) -> YamlMapping | None:
 
 def _section(section: YamlMapping, where: str, source: str, inspection: Inspection) -> Configs:
     known = _CHART_SECTION if where == "config" else _OPERATOR_SECTION
-
-    def note(rule: str, at: yaml_nodes.Position, message: str, hint: str) -> None:
-        inspection.warning(rule, f"{message}, it is silently dropped", at, hint, where)
-
-    inspection.known_keys(section, where, known, note)
+    _dropped(section, where, known, inspection)
     inspection.duplicate_keys(section, where)
     inspection.templates(section)
     key = "map" if where == "config" else "data"
@@ -110,9 +116,37 @@ def _section(section: YamlMapping, where: str, source: str, inspection: Inspecti
     found += Configs(default=default if found.plugin else None)
     if found.plugin:
         config_map.check_default(data, found, default, inspection)
-        _default_exists(section, found, where, inspection)
+    names = [config.name for config in found.mig] if where == "migManager.config" else data.keys
+    _default_exists(section, names, where, inspection)
     _created(section, where, inspection)
     return found
+
+
+def _dropped(
+    section: YamlMapping, where: str, known: Sequence[str], inspection: Inspection
+) -> None:
+    def note(rule: str, at: yaml_nodes.Position, message: str, hint: str) -> None:
+        inspection.warning(rule, f"{message}, it is silently dropped", at, hint, where)
+
+    inspection.known_keys(section, where, known, note)
+
+
+def _misspelt(
+    section: YamlMapping, where: str, known: Sequence[str], inspection: Inspection
+) -> None:
+    """Note keys that are nearly those that are read here; the charts have many more."""
+    for entry in section.entries:
+        near = nearest(entry.key, known, cutoff=_LIKELY_SLIP)
+        if near is None or entry.key in known or near in section.keys:
+            continue
+        path = f"{where}.{entry.key}" if where else entry.key
+        inspection.warning(
+            "unknown-key",
+            f"neither chart has this key, it is silently dropped: {path}",
+            entry.at,
+            f"did you mean {near}?",
+            where,
+        )
 
 
 def _default(section: YamlMapping) -> str | None:
@@ -121,12 +155,12 @@ def _default(section: YamlMapping) -> str | None:
 
 
 def _default_exists(
-    section: YamlMapping, found: Configs, where: str, inspection: Inspection
+    section: YamlMapping, names: Sequence[str], where: str, inspection: Inspection
 ) -> None:
     node = section.get("default")
-    names = [config.name for config in found.plugin if config.name]
     if (
         not isinstance(node, YamlScalar)
+        or not names
         or node.text in ("", *names)
         or yaml_nodes.is_template(node)
     ):
@@ -137,7 +171,7 @@ def _default_exists(
         "default-missing",
         f"the default names no config of the data: {node.text}",
         node.at,
-        f"{guess}there is {', '.join(names)}",
+        f"{guess}there is {', '.join(names[:12])}",
         f"{where}.default",
     )
 
@@ -159,6 +193,7 @@ def _strategy(root: YamlMapping, inspection: Inspection) -> None:
     mig = _descend(root, ("mig",))
     if mig is not None:
         inspection.templates(mig)
+        _dropped(mig, "mig", ("strategy",), inspection)
         inspection.choice(mig.get("strategy"), "mig.strategy", MigStrategy, "mig-strategy")
     chart = root.get("migStrategy")
     if chart is not None:

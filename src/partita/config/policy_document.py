@@ -4,8 +4,10 @@ Unknown keys of ``spec`` are errors with the nearest known one. ``metadata`` and
 Kubernetes makes of them and are not looked at, except for the name.
 """
 
+import re
 from collections.abc import Mapping
 
+from partita.catalog import library
 from partita.config import mig_layouts, policy_rules, yaml_nodes
 from partita.config.inspection import Decoded, Inspection, sorted_findings
 from partita.config.partition_policy import (
@@ -22,7 +24,8 @@ from partita.config.partition_policy import (
     Strategy,
     Via,
 )
-from partita.config.yaml_nodes import YamlMapping, YamlNode, YamlScalar
+from partita.config.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
+from partita.errors import UnknownModelError
 from partita.model import resource
 
 __all__ = ["decode", "encode", "looks_like", "read"]
@@ -43,6 +46,9 @@ _SPEC = (
 _SELECTOR = ("models", "indices", "uuids")
 _MIG = ("layout", "profiles", "allowReset")
 _SHARING = ("resources", "renameByDefault", "failRequestsGreaterThanOne")
+_MAX_NAME = 253
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _HOMES = {
     **dict.fromkeys(_SPEC, "spec"),
     **dict.fromkeys(_SELECTOR, "spec.gpuSelector"),
@@ -60,9 +66,11 @@ def decode(text: str, path: str) -> Decoded[PartitionPolicy]:
     inspection = Inspection(path=path)
     values = []
     for document in yaml_nodes.compose(text, path):
-        if isinstance(document, YamlMapping):
+        if isinstance(document, YamlMapping) and _is_meant(document):
             policy = read(document, inspection)
             values += [policy] if policy is not None else []
+        else:
+            inspection.ignored(document)
     return Decoded(values=tuple(values), findings=sorted_findings(inspection.findings))
 
 
@@ -70,6 +78,11 @@ def looks_like(node: YamlNode) -> bool:
     """Tell whether a document is a policy, whatever its version."""
     kind = node.get("kind") if isinstance(node, YamlMapping) else None
     return isinstance(kind, YamlScalar) and kind.text.lower() == KIND.lower()
+
+
+def _is_meant(node: YamlMapping) -> bool:
+    """Tell a policy, or something without a kind that may be one, from other objects."""
+    return looks_like(node) or not isinstance(node.get("kind"), YamlScalar)
 
 
 def read(root: YamlMapping, inspection: Inspection) -> PartitionPolicy | None:
@@ -176,6 +189,14 @@ def _name(root: YamlMapping, inspection: Inspection) -> str:
     name = inspection.text(metadata.get("name") if metadata else None, "metadata.name")
     if not name:
         inspection.error("name-missing", "a policy needs a name", root.at, "add metadata.name")
+    elif metadata is not None and not (len(name) <= _MAX_NAME and _NAME.fullmatch(name)):
+        inspection.error(
+            "name-form",
+            f"Kubernetes takes no such name: {name[:80]}",
+            metadata.at if (entry := metadata.entry("name")) is None else entry.value.at,
+            "use small letters, digits, `-` and `.`, a letter or digit at both ends (RFC 1123)",
+            "metadata.name",
+        )
     return name or ""
 
 
@@ -231,11 +252,28 @@ def _selector(node: YamlNode | None, inspection: Inspection) -> GpuSelector:
     ]
     if any(index is not None and index < 0 for index in indices):
         inspection.error("index-negative", "GPU indices begin at 0", mapping.at, "write 0 or more")
+    _models_known(mapping, inspection)
     return GpuSelector(
         models=_texts(mapping, "models", where, inspection),
         indices=tuple(index for index in indices if index is not None),
         uuids=_texts(mapping, "uuids", where, inspection),
     )
+
+
+def _models_known(selector: YamlMapping, inspection: Inspection) -> None:
+    """Note models that partita cannot plan for; wrong types are noted where the list is read."""
+    models = selector.get("models")
+    for item in models.items if isinstance(models, YamlSequence) else ():
+        if not isinstance(item, YamlScalar) or not isinstance(item.value, str) or not item.value:
+            continue
+        if yaml_nodes.is_template(item):
+            continue
+        try:
+            library.get(item.value)
+        except UnknownModelError as error:
+            inspection.warning(
+                "model-unknown", error.message, item.at, error.hint, "spec.gpuSelector.models"
+            )
 
 
 def _texts(mapping: YamlMapping, key: str, where: str, inspection: Inspection) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from partita.config import mig_layouts
 from partita.config.inspection import Inspection
 from partita.config.partition_policy import Follow, PartitionPolicy, Strategy
 from partita.config.yaml_nodes import YamlMapping
+from partita.model import resource
 
 __all__ = ["check"]
 
@@ -32,6 +33,7 @@ def check(policy: PartitionPolicy, spec: YamlMapping, inspection: Inspection) ->
         message = f"strategy {policy.strategy.value} needs spec.{missing}"
         inspection.error("parameters-missing", message, spec.at, f"add {missing}", "spec")
     _layout_fits(policy, spec, inspection)
+    _not_planned(policy, spec, inspection)
 
 
 def _missing(policy: PartitionPolicy) -> str | None:
@@ -63,3 +65,25 @@ def _layout_fits(policy: PartitionPolicy, spec: YamlMapping, inspection: Inspect
         reason = mig_layouts.obstacle(boards[0].mig, layout)
         message = f"no board can hold {mig_layouts.text_of(layout)}: {reason}"
     inspection.error("layout-impossible", message, mig_node.at, hint, "spec.mig.layout")
+
+
+def _not_planned(policy: PartitionPolicy, spec: YamlMapping, inspection: Inspection) -> None:
+    """Note shared MIG resources: the planner cuts and shares whole GPUs only."""
+    match policy.strategy:
+        case Strategy.TIME_SLICING:
+            key, sharing = "timeSlicing", policy.time_slicing
+        case Strategy.MPS:
+            key, sharing = "mps", policy.mps
+        case _:
+            return
+    node = spec.get(key)
+    names = [one.name for one in (sharing.resources if sharing else ())]
+    slices = [name for name in names if resource.mig_profile(name) is not None]
+    if slices and node is not None:
+        inspection.warning(
+            "not-planned",
+            f"partita plans replicas of {resource.WHOLE_GPU} only, not of: {', '.join(slices)}",
+            node.at,
+            "`partita export --to device-plugin` writes them for NVIDIA's plugin",
+            f"spec.{key}.resources",
+        )

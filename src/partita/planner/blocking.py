@@ -11,16 +11,19 @@ from partita.planner.geometry import Geometry, geometry
 from partita.planner.plan import Blocker
 from partita.planner.solver import Site
 
-__all__ = ["blockers", "can_ever", "may_serve", "profile_of", "profiles", "some"]
+__all__ = ["blockers", "can_ever", "has", "may_serve", "profile_of", "profiles", "some"]
 
 _UNNAMED = ("a pod of this node",)
 _SHOWN = 3
 
 
 def can_ever(gpu: Gpu, resource: str) -> bool:
-    """Tell whether the board could serve the resource at all."""
-    if gpu.problem is not None:
-        return False
+    """Tell whether the board, being well, could serve the resource at all."""
+    return gpu.problem is None and has(gpu, resource)
+
+
+def has(gpu: Gpu, resource: str) -> bool:
+    """Tell whether boards of this model can serve the resource."""
     profile = mig_profile(resource)
     if profile is not None:
         model = library.find(gpu.model) if gpu.model is not None else None

@@ -1,26 +1,40 @@
 """Other profiles that a refused pod could ask for instead."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from partita.catalog import library
 from partita.catalog.gpu_model import Profile
 from partita.model.gpu import Gpu, MigMode
 from partita.model.placement import Placement
-from partita.model.resource import mig_profile, mig_resource
+from partita.model.resource import mig_profile
 from partita.planner.blocking import profiles
 from partita.planner.geometry import geometry
-from partita.planner.plan import Change, ChangeKind, GpuPlan
+from partita.planner.plan import GpuPlan
 from partita.planner.solver import Site
 
-__all__ = ["counterparts", "creatable"]
-
-Found = tuple[str, Gpu, Placement | None]
+__all__ = ["Counterpart", "creatable", "existing", "fitting"]
 
 
-def counterparts(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterpart:
+    """A profile that could be asked for instead.
+
+    Attributes:
+        profile: Its name.
+        gpu: A GPU that has it.
+        placement: Where it stands free or could be created there, None when unknown.
+    """
+
+    profile: str
+    gpu: Gpu
+    placement: Placement | None
+
+
+def fitting(
     resource: str, sites: Sequence[Site], plans: Mapping[tuple[str, int], GpuPlan]
-) -> tuple[Change, ...]:
-    """Return the nearest other request: one that fits after the plan, else one that exists.
+) -> list[Counterpart]:
+    """Return other profiles that are free or can be created beside the plan, nearest first.
 
     Args:
         resource: What was asked for; other than a MIG resource has no counterpart.
@@ -29,20 +43,24 @@ def counterparts(
     """
     wanted = mig_profile(resource)
     if wanted is None:
-        return ()
-    fitting = _nearest(wanted, [found for site in sites for found in _fits(site, plans, wanted)])
-    if fitting is not None:
-        profile, gpu, placement = fitting
-        text = f"ask for {mig_resource(profile)}: fits now on {gpu.node}/{gpu.index} at {placement}"
-        return (Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text),)
-    strangers = [site.gpu for site in sites if wanted not in [p.name for p in profiles(site.gpu)]]
-    existing = _nearest(
-        wanted, [(profile.name, gpu, None) for gpu in strangers for profile in profiles(gpu)]
+        return []
+    return _nearest(wanted, (found for site in sites for found in _fits(site, plans, wanted)))
+
+
+def existing(resource: str, sites: Sequence[Site]) -> list[Counterpart]:
+    """Return the profiles of boards that lack the wanted one, the nearest first."""
+    wanted = mig_profile(resource)
+    if wanted is None:
+        return []
+    boards = [site.gpu for site in sites if wanted not in [p.name for p in profiles(site.gpu)]]
+    return _nearest(
+        wanted,
+        (
+            Counterpart(profile=profile.name, gpu=gpu, placement=None)
+            for gpu in boards
+            for profile in profiles(gpu)
+        ),
     )
-    if existing is None:
-        return ()
-    text = f"ask for {mig_resource(existing[0])}, the counterpart on {existing[1].product}"
-    return (Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text),)
 
 
 def creatable(gpu_plan: GpuPlan) -> Iterator[tuple[Profile, Placement]]:
@@ -64,34 +82,42 @@ def creatable(gpu_plan: GpuPlan) -> Iterator[tuple[Profile, Placement]]:
             yield profile, free[0]
 
 
-def _fits(site: Site, plans: Mapping[tuple[str, int], GpuPlan], wanted: str) -> Iterator[Found]:
+def _fits(
+    site: Site, plans: Mapping[tuple[str, int], GpuPlan], wanted: str
+) -> Iterator[Counterpart]:
     permission = site.permission
+    for instance in plans[site.gpu.key].instances:
+        free = instance.standing is not None and not instance.standing.hold.pinned
+        if free and not instance.pods and instance.profile != wanted:
+            place = instance.candidates[0] if len(instance.candidates) == 1 else None
+            yield Counterpart(profile=instance.profile, gpu=site.gpu, placement=place)
     if not permission.recut or permission.layout is not None:
         return
     for profile, placement in creatable(plans[site.gpu.key]):
         allowed = permission.profiles is None or profile.name in permission.profiles
         if profile.name != wanted and allowed:
-            yield profile.name, site.gpu, placement
+            yield Counterpart(profile=profile.name, gpu=site.gpu, placement=placement)
 
 
-def _nearest(wanted: str, found: Sequence[Found]) -> Found | None:
-    """Choose the profile nearest in compute, then in memory; plain before attributed."""
+def _nearest(wanted: str, found: Iterable[Counterpart]) -> list[Counterpart]:
+    """Return one counterpart per profile: nearest in compute, then in memory, then plainest."""
     compute, memory = _size(wanted)
 
-    def distance(item: Found) -> tuple[int, int, int, str, str, int]:
-        other_compute, other_memory = _size(item[0])
-        attributes = len(item[0].split("gb", 1)[1])
-        gpu = item[1]
+    def distance(item: Counterpart) -> tuple[int, int, int, str, str, int]:
+        other_compute, other_memory = _size(item.profile)
         return (
             abs(other_compute - compute),
             abs(other_memory - memory),
-            attributes,
-            item[0],
-            gpu.node,
-            gpu.index,
+            len(item.profile.split("gb", 1)[1]),
+            item.profile,
+            item.gpu.node,
+            item.gpu.index,
         )
 
-    return min(found, key=distance, default=None)
+    first: dict[str, Counterpart] = {}
+    for item in sorted(found, key=distance):
+        first.setdefault(item.profile, item)
+    return list(first.values())
 
 
 def _size(profile: str) -> tuple[int, int]:

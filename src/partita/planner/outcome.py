@@ -127,6 +127,10 @@ def _mig_capable(
     for instance in stands:
         occupied |= instance.mask
     future_now = future(table, occupied)
+    if off and gpu.hold is Hold.FREE and _must_be_cut(permission):
+        option = fixed_layout.best(table, stands, permission.layout or {}, future_now)
+        yield _cut(table, stands, option, _aliases(table, wanted), mode_change=True)
+        return
     if off:
         yield from _whole_outcomes(gpu, permission)
         if gpu.hold.pinned or permission.replicas > 1:
@@ -146,6 +150,11 @@ def _mig_capable(
             (_whole_offer(gpu, permission),),
             (len(stands), 0, 1, future_now, 1),
         )
+
+
+def _must_be_cut(permission: Permission) -> bool:
+    """Whether a policy fixes a layout, whoever waits, and lets MIG be switched on for it."""
+    return permission.layout is not None and permission.recut and permission.change_mode
 
 
 def _as_whole(outcome: Outcome, gpu: Gpu) -> Outcome:

@@ -214,6 +214,8 @@ class Reason(Enum):
     BLOCKED = "every place for it is held"
     OUTRANKED = "the room it needs goes to other pending pods"
     BUDGET = "the memory budget of a shared slot is too small"
+    NOT_ALLOWED = "no policy allows a GPU to be cut for it"
+    BROKEN = "every GPU that could serve it is in error"
     UNKNOWN_LAYOUT = "the input does not tell where instances stand"
 
 
@@ -247,6 +249,7 @@ class ChangeKind(Enum):
     FEWER_REPLICAS = "fewer-replicas"
     CHANGE_POLICY = "change-policy"
     FIX_NODE = "fix-node"
+    RAISE_PRIORITY = "raise-priority"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,10 @@ from partita.config.partition_policy import PartitionPolicy
 from partita.model.fleet import Fleet
 from partita.model.gpu import Gpu, MigMode
 from partita.model.resource import WHOLE_GPU
-from partita.planner import bundles, refusal, waste
-from partita.planner.demand import wishes
+from partita.planner import refusal, waste
+from partita.planner.choice import choose
 from partita.planner.geometry import Geometry, geometry
-from partita.planner.outcome import COST_STAGES, Outcome, budget_mib
-from partita.planner.permission import permissions
+from partita.planner.outcome import Outcome, budget_mib
 from partita.planner.plan import (
     Assignment,
     Cost,
@@ -25,7 +24,7 @@ from partita.planner.plan import (
     SetReplicas,
     Step,
 )
-from partita.planner.solver import Grant, Site, Solution, world
+from partita.planner.solver import Grant, Site, Solution
 
 __all__ = ["plan"]
 
@@ -41,22 +40,17 @@ def plan(fleet: Fleet, policies: Sequence[PartitionPolicy] = ()) -> Plan:
         fleet: What stands, and the pods.
         policies: What may be done where; none = everything may be re-cut.
     """
-    allowed = permissions(fleet, policies)
-    wanted = wishes(fleet, COST_STAGES)
-    resources = frozenset(name for wish in wanted for name in wish.pod.requests)
-    place = world(fleet, allowed, resources)
-    tail = len(wanted[0].penalty) if wanted else COST_STAGES
-    settled = bundles.settle(place, wanted, tail)
-    solution = settled.solution
-    gpus, assignments = _gpu_plans(place.sites, solution)
+    chosen = choose(fleet, policies)
+    solution = chosen.settled.solution
+    gpus, assignments = _gpu_plans(chosen.place.sites, solution)
     return Plan(
         fleet=fleet,
         gpus=gpus,
         steps=tuple(step for gpu in gpus for step in _steps(gpu)),
         assignments=assignments,
-        unfit=refusal.refusals(fleet, place, gpus, wanted, solution.served),
+        unfit=refusal.refusals(fleet, policies, chosen, gpus, assignments),
         cost=_cost(solution),
-        proven=settled.proven,
+        proven=chosen.settled.proven,
     )
 
 

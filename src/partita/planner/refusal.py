@@ -1,64 +1,60 @@
 """Why a pod gets nothing, and the nearest change that would help it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from partita.catalog import library
+from partita.config.partition_policy import PartitionPolicy
 from partita.model.fleet import Fleet
-from partita.model.gpu import Gpu, GpuInstance
-from partita.model.pod import Pod
+from partita.model.gpu import Gpu
 from partita.model.resource import WHOLE_GPU, mig_profile, mig_resource
 from partita.planner import blocking, eligibility
-from partita.planner.counterpart import counterparts
-from partita.planner.demand import Wish
+from partita.planner.choice import Chosen
+from partita.planner.counterpart import existing, fitting
 from partita.planner.outcome import budget_mib
-from partita.planner.plan import Blocker, Change, ChangeKind, GpuPlan, Reason, Unfit
-from partita.planner.solver import Site, World
+from partita.planner.plan import (
+    Assignment,
+    Blocker,
+    Change,
+    ChangeKind,
+    GpuPlan,
+    Reason,
+    Unfit,
+)
+from partita.planner.remedy import Case, remedies
+from partita.planner.solver import Site
+from partita.planner.trial import Trial
 
 __all__ = ["refusals"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """One refused pod with what its refusal depends on."""
-
-    fleet: Fleet
-    pod: Pod
-    sites: tuple[Site, ...]
-    plans: Mapping[tuple[str, int], GpuPlan]
-    nodes: frozenset[str]
-
-    @property
-    def resource(self) -> str:
-        """The resource that decides: the one asked for most."""
-        return max(sorted(self.pod.requests), key=lambda name: self.pod.requests[name])
+_NODES = 16  # nodes on which it is tried whether a pod of several slices fits at all
 
 
 def refusals(
     fleet: Fleet,
-    place: World,
+    policies: Sequence[PartitionPolicy],
+    chosen: Chosen,
     gpus: Sequence[GpuPlan],
-    wishes: Sequence[Wish],
-    served: frozenset[str],
+    assignments: Sequence[Assignment],
 ) -> tuple[Unfit, ...]:
     """Return the pods that are left out, most important first, with reasons and changes.
 
     Args:
         fleet: What stands.
-        place: What could have been chosen.
-        gpus: What was chosen.
-        wishes: Every pending pod, most important first.
-        served: Names of those that get what they ask for.
+        policies: What may be done.
+        chosen: The choice behind the plan.
+        gpus: The plan of each GPU.
+        assignments: Who gets which slice.
     """
+    trial = Trial(fleet, policies, assignments)
     plans = {gpu.gpu.key: gpu for gpu in gpus}
     found = []
     seen: dict[object, tuple[Reason, str, tuple[Change, ...]]] = {}
-    for wish in wishes:
-        if wish.pod.full_name in served:
+    for wish in chosen.wishes:
+        if wish.pod.full_name in chosen.served:
             continue
         key = (tuple(sorted(wish.pod.requests.items())), wish.nodes, wish.pod.memory_mib)
         if key not in seen:
-            case = _Case(fleet, wish.pod, place.sites, plans, frozenset(wish.nodes))
+            case = Case(fleet, wish.pod, chosen.place.sites, plans, frozenset(wish.nodes), trial)
             seen[key] = _explain(case)
         reason, detail, changes = seen[key]
         found.append(Unfit(pod=wish.pod, reason=reason, detail=detail, changes=changes))
@@ -68,10 +64,10 @@ def refusals(
 _Verdict = tuple[Reason, str, tuple[Change, ...]]
 
 
-def _explain(case: _Case) -> _Verdict:
+def _explain(case: Case) -> _Verdict:
     capable = [site for site in case.sites if blocking.can_ever(site.gpu, case.resource)]
     if not capable:
-        return _no_such_resource(case)
+        return _broken(case) or _no_such_resource(case)
     eligible = [site for site in capable if site.gpu.node in case.nodes]
     if not eligible:
         return _no_eligible_node(case, capable)
@@ -79,12 +75,24 @@ def _explain(case: _Case) -> _Verdict:
         _other_name(case, eligible)
         or _too_small_a_budget(case, eligible)
         or _more_than_a_node(case)
+        or _never_together(case, eligible)
         or _not_allowed(case, eligible)
         or _blocked(case, eligible)
     )
 
 
-def _no_such_resource(case: _Case) -> _Verdict:
+def _broken(case: Case) -> _Verdict | None:
+    """The boards that have it are there, but in error."""
+    sites = [s for s in case.sites if s.gpu.problem and blocking.has(s.gpu, case.resource)]
+    if not sites:
+        return None
+    parts = [f"{_name(site.gpu)}: {site.gpu.problem}" for site in sites]
+    detail = f"every GPU that could serve {case.resource} is in error: {blocking.some(parts)}"
+    text = f"repair {_name(sites[0].gpu)}, or give readings of it"
+    return Reason.BROKEN, detail, (Change(kind=ChangeKind.FIX_NODE, text=text),)
+
+
+def _no_such_resource(case: Case) -> _Verdict:
     resource = case.resource
     profile = mig_profile(resource)
     boards = sorted({site.gpu.product for site in case.sites})
@@ -92,7 +100,7 @@ def _no_such_resource(case: _Case) -> _Verdict:
     changes: list[Change] = []
     if profile is not None:
         allowed = [site for site in case.sites if site.gpu.node in case.nodes]
-        changes += counterparts(resource, allowed, case.plans)
+        changes += _counterpart(case, allowed)
         makers = [m.id for m in library.models() if m.mig is not None and profile in m.mig.by_name]
         if makers:
             text = f"add a GPU that has {profile}: {', '.join(makers[:4])}"
@@ -103,7 +111,23 @@ def _no_such_resource(case: _Case) -> _Verdict:
     return Reason.NO_SUCH_RESOURCE, detail, tuple(changes)
 
 
-def _no_eligible_node(case: _Case, capable: Sequence[Site]) -> _Verdict:
+def _counterpart(case: Case, allowed: Sequence[Site]) -> Iterator[Change]:
+    """The nearest profile of the boards that are there, first one that fits now."""
+    for found in fitting(case.resource, allowed, case.plans):
+        other = mig_resource(found.profile)
+        if case.trial.asks(case.pod, found.gpu.node, case.resource, other):
+            at = f" at {found.placement}" if found.placement is not None else ""
+            text = f"ask for {other}: fits now on {_name(found.gpu)}{at}"
+            yield Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text)
+            break
+    near = existing(case.resource, allowed)
+    if near:
+        other, product = mig_resource(near[0].profile), near[0].gpu.product
+        text = f"ask for {other}, the counterpart on {product}"
+        yield Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text)
+
+
+def _no_eligible_node(case: Case, capable: Sequence[Site]) -> _Verdict:
     nodes = {node.name: node for node in case.fleet.nodes}
     reasons: dict[str, list[str]] = {}
     for name in sorted({site.gpu.node for site in capable}):
@@ -116,7 +140,7 @@ def _no_eligible_node(case: _Case, capable: Sequence[Site]) -> _Verdict:
     return Reason.NO_ELIGIBLE_NODE, detail, (Change(kind=ChangeKind.FIX_NODE, text=text),)
 
 
-def _other_name(case: _Case, eligible: Sequence[Site]) -> _Verdict | None:
+def _other_name(case: Case, eligible: Sequence[Site]) -> _Verdict | None:
     """Whole GPUs are there, but served under the other of their two names."""
     if mig_profile(case.resource) is not None:
         return None
@@ -129,7 +153,7 @@ def _other_name(case: _Case, eligible: Sequence[Site]) -> _Verdict | None:
     return Reason.NO_SUCH_RESOURCE, detail, (Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text),)
 
 
-def _too_small_a_budget(case: _Case, eligible: Sequence[Site]) -> _Verdict | None:
+def _too_small_a_budget(case: Case, eligible: Sequence[Site]) -> _Verdict | None:
     """Every slice of this name has less memory than the pod says it needs."""
     need = case.pod.memory_mib
     if need is None:
@@ -175,7 +199,7 @@ def _budget(site: Site, resource: str) -> int | None:
     return blocking.profile_of(site.gpu, profile).memory_mib
 
 
-def _more_than_a_node(case: _Case) -> _Verdict | None:
+def _more_than_a_node(case: Case) -> _Verdict | None:
     """The pod asks for more slices than any one node could ever hold."""
     for resource, count in sorted(case.pod.requests.items()):
         most: dict[str, int] = {}
@@ -205,64 +229,100 @@ def _most(site: Site, resource: str) -> int:
     return min(disjoint, found.max_instances)
 
 
-def _not_allowed(case: _Case, eligible: Sequence[Site]) -> _Verdict | None:
+def _never_together(case: Case, eligible: Sequence[Site]) -> _Verdict | None:
+    """The slices of one pod can never stand together on one node."""
+    nodes = list(dict.fromkeys(site.gpu.node for site in eligible))
+    frozen = any(site.permission.frozen is not None for site in eligible)
+    if case.slices == 1 or len(nodes) > _NODES or frozen:
+        return None
+    if any(case.trial.ever(case.pod, node) for node in nodes):
+        return None
+    asked = " + ".join(f"{n} x {name}" for name, n in sorted(case.pod.requests.items()))
+    detail = f"{asked} cannot be on one node at once, even if nobody held anything"
+    text = "split the pod, or ask for slices that can stand together"
+    change = Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text)
+    return Reason.EXCEEDS_GPU, detail, (change,)
+
+
+def _not_allowed(case: Case, eligible: Sequence[Site]) -> _Verdict | None:
     """Policies or what is unknown keep every GPU that could serve it from being cut."""
     if any(blocking.may_serve(site, case.resource) for site in eligible):
         return None
-    resets = [site for site in eligible if site.permission.reset_refused]
-    if resets:
-        gpu = resets[0].gpu
+    changes = remedies(case, eligible, ())
+    gpu = eligible[0].gpu
+    if any(change.kind is ChangeKind.ALLOW_RESET for change in changes):
         detail = f"{_name(gpu)} would need a reset to change its MIG mode, which policy forbids"
-        text = f"set mig.allowReset: true in the policy of {gpu.node}"
-        return Reason.BLOCKED, detail, (Change(kind=ChangeKind.ALLOW_RESET, text=text),)
-    reasons = sorted(
-        {site.permission.frozen or "its policy does not allow it" for site in eligible}
-    )
+        return Reason.NOT_ALLOWED, detail, changes
+    reasons = sorted({_why_not(site, case.resource) for site in eligible})
     detail = f"no GPU that could serve {case.resource} may be cut for it: {'; '.join(reasons)}"
-    text = f"let a policy allow {case.resource} on {_name(eligible[0].gpu)}"
-    return Reason.BLOCKED, detail, (Change(kind=ChangeKind.CHANGE_POLICY, text=text),)
+    text = f"let a policy allow {case.resource} on {_name(gpu)}"
+    if gpu.single_strategy:
+        text = f"set migStrategy mixed on {gpu.node}: slices then have names of their own"
+    return Reason.NOT_ALLOWED, detail, (Change(kind=ChangeKind.CHANGE_POLICY, text=text), *changes)
 
 
-def _blocked(case: _Case, eligible: Sequence[Site]) -> _Verdict:
+def _why_not(site: Site, resource: str) -> str:
+    permission = site.permission
+    profile = mig_profile(resource)
+    if permission.frozen is not None:
+        return permission.frozen
+    if permission.layout is not None:
+        return "its policy fixes another layout"
+    if profile is not None and permission.profiles and profile not in permission.profiles:
+        return f"its policy allows only {', '.join(sorted(permission.profiles))}"
+    return "its policy does not allow it"
+
+
+def _blocked(case: Case, eligible: Sequence[Site]) -> _Verdict:
     """Holders or other pending pods have the room."""
     blockers = sorted(
         (blocker for site in eligible for blocker in blocking.blockers(site, case.resource)),
         key=lambda b: (len(b.instances) + (not b.instances), len(b.holders), b.node, b.index),
     )
-    open_places = [b for b in blockers if not b.instances and not b.holders]
-    changes: list[Change] = []
-    unknown = [site for site in eligible if any(len(i.candidates) > 1 for i in site.gpu.instances)]
-    if unknown:
-        gpu = unknown[0].gpu
-        text = (
-            f"add the output of `nvidia-smi mig -lgi` on {gpu.node}: it tells where instances are"
-        )
-        changes.append(Change(kind=ChangeKind.GIVE_PLACEMENTS, text=text))
-    changes += counterparts(case.resource, eligible, case.plans)
-    held = [b for b in blockers if b.instances or b.holders]
+    changes = remedies(case, eligible, blockers)
+    if _fits_alone(case, eligible):
+        takers = _takers(case, eligible)
+        detail = f"the room for {case.resource} goes to other pending pods{takers}"
+        text = f"give it a higher priority than the pods that get the room{takers}"
+        changes = (*changes, Change(kind=ChangeKind.RAISE_PRIORITY, text=text))
+        return Reason.OUTRANKED, _limit(case, eligible) + detail, changes
+    held = [blocker for blocker in blockers if blocker.instances or blocker.holders]
+    if held and all(any(len(i.candidates) > 1 for i in b.instances) for b in held):
+        detail = f"every place for {case.resource} may be taken: {_places(held)}"
+        return Reason.UNKNOWN_LAYOUT, detail, changes
     if held:
-        text = _end(held[0], case.resource)
-        changes.append(Change(kind=ChangeKind.END_HOLDERS, text=text, blocker=held[0]))
-    product = eligible[0].gpu.product
-    changes.append(Change(kind=ChangeKind.ADD_GPU, text=f"add one more {product}"))
-    if open_places:
-        detail = f"the room for {case.resource} goes to other pending pods{_takers(case, eligible)}"
-        return Reason.OUTRANKED, detail, tuple(changes)
-    detail = f"every place for {case.resource} is held: {_places(held)}"
-    return Reason.BLOCKED, detail, tuple(changes)
+        detail = f"every place for {case.resource} is held: {_places(held)}"
+    else:
+        detail = f"{case.resource} does not fit beside what stands"
+    if not changes:
+        text = f"let a policy allow {case.resource} on more GPUs"
+        changes = (Change(kind=ChangeKind.CHANGE_POLICY, text=text),)
+    return Reason.BLOCKED, detail, changes
 
 
-def _end(blocker: Blocker, resource: str) -> str:
-    where = f"{blocker.node}/{blocker.index}"
-    who = blocking.some(blocker.holders)
-    if blocker.placement is None:
-        return f"end {who}: frees the whole GPU {where}"
-    what = ", ".join(f"{i.profile} at {_at(i)}" for i in blocker.instances)
-    return f"end {who} ({what}): frees {blocker.placement} of {where} for {resource}"
+def _fits_alone(case: Case, eligible: Sequence[Site]) -> bool:
+    """Whether the pod would fit if no other pod waited."""
+    if case.slices > 1:
+        nodes = list(dict.fromkeys(site.gpu.node for site in eligible))
+        return any(case.trial.alone(case.pod, node) for node in nodes[:_NODES])
+    need = case.pod.memory_mib or 0
+    return any(
+        offer.resource == case.resource and (offer.memory_mib is None or offer.memory_mib >= need)
+        for site in eligible
+        for outcome in site.outcomes
+        for offer in outcome.offers
+    )
 
 
-def _at(instance: GpuInstance) -> str:
-    return " or ".join(str(placement) for placement in instance.candidates)
+def _limit(case: Case, eligible: Sequence[Site]) -> str:
+    """Say so when a GPU has more places for a profile than it may have instances of it."""
+    profile = mig_profile(case.resource)
+    if profile is None:
+        return ""
+    known = blocking.profile_of(eligible[0].gpu, profile)
+    if known.max_instances == 1 < len(known.placements):
+        return f"a GPU can have one {known.name} only, and "
+    return ""
 
 
 def _places(held: Sequence[Blocker]) -> str:
@@ -274,7 +334,7 @@ def _places(held: Sequence[Blocker]) -> str:
     return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
 
 
-def _takers(case: _Case, eligible: Sequence[Site]) -> str:
+def _takers(case: Case, eligible: Sequence[Site]) -> str:
     names = dict.fromkeys(
         name
         for site in eligible

@@ -3,10 +3,10 @@
 A primal simplex method with generalised upper bounds: the rule "every member takes one column" is
 kept by one *key* column per group, so the working basis has one row per kind of demand however
 many groups there are. Costs of different stages are never mixed into one big number: after a stage
-is optimal, its value is rounded up to a whole number, below which no real plan can be; columns whose
-reduced cost exceeds the rounding can be in no plan that reaches it and go, and where the rounding is
-more than noise a row is added that holds the stage there. Method: Dantzig and Van Slyke, "Generalized Upper Bounding
-Techniques", 1967.
+is optimal, its value is rounded up to a whole number, below which no real plan can be. Columns
+whose reduced cost exceeds the rounding can be in no plan that reaches it and go; where the rounding
+is more than noise, a row is added that holds the stage there. Method: Dantzig and Van Slyke,
+"Generalized Upper Bounding Techniques", 1967.
 """
 
 import math
