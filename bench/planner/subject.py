@@ -36,7 +36,7 @@ class Run:
 
 @dataclass
 class _Stopwatch:
-    """Stands in for ``search.solve`` and notes when it is called."""
+    """Stands in for ``search.solve`` and times its first call, the fleet's own."""
 
     solve: object
     program: Program | None = None
@@ -45,8 +45,8 @@ class _Stopwatch:
     began: float = field(default_factory=time.process_time)
 
     def __call__(self, program: Program) -> Choice:
-        if self.program is not None:
-            raise RuntimeError("one search per plan is expected: is a pod asking several slices?")
+        if self.program is not None:  # a change that a refusal names is being tried
+            return self.solve(program)
         entered = time.process_time()
         choice = self.solve(program)
         self.program, self.ended = program, time.process_time()

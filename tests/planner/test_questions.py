@@ -323,6 +323,7 @@ def test_time_slicing_divides_the_memory() -> None:
             sharing=Sharing.TIME_SLICING,
             renamed=False,
             budget_mib=23034 // 4,
+            budget_exact=False,
         ),
     )
     assert served(found).keys() == {"p1", "p2", "p3", "p4"}
@@ -503,3 +504,17 @@ def test_what_may_be_anywhere_is_kept_clear_of() -> None:
     assert served(found) == {"p": ["0@2:2"]}
     unfit = only_unfit(plan(standing(board(H100, held), pods=[pod("p", "3g.40gb")])))
     assert "nvidia-smi mig -lgi" in change(unfit, ChangeKind.GIVE_PLACEMENTS).text
+
+
+def test_slots_of_one_pod_are_on_different_gpus_where_that_is_possible() -> None:
+    """A pod that asks for two shared slots gets them on two GPUs; on one GPU it is told."""
+    gpus = [
+        dataclasses.replace(board(L4, index=n), replicas=2, sharing=Sharing.TIME_SLICING)
+        for n in range(2)
+    ]
+    wish = dataclasses.replace(pod("p"), requests={"nvidia.com/gpu": 2})
+    spread = plan(standing(*gpus, pods=[wish]))
+    assert sorted(one.index or 0 for one in spread.assignments) == [0, 1]
+    assert spread.warnings == ()
+    (warning,) = plan(standing(gpus[0], pods=[wish])).warnings
+    assert "see one GPU" in warning

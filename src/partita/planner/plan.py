@@ -94,6 +94,7 @@ class SetReplicas:
         sharing: How they share it, None when no longer shared.
         renamed: Whether they are served as ``nvidia.com/gpu.shared``.
         budget_mib: Memory budget of each, None when the memory is unknown.
+        budget_exact: False when the driver's own memory is unknown and so not taken off.
     """
 
     node: str
@@ -102,6 +103,7 @@ class SetReplicas:
     sharing: Sharing | None
     renamed: bool
     budget_mib: int | None
+    budget_exact: bool = True
 
 
 Step = SetMigMode | Destroy | Create | SetReplicas
@@ -315,6 +317,7 @@ class Plan:
         assignments: Which pending pod gets which slice.
         unfit: Pending pods that get nothing, most important first.
         cost: What it costs.
+        warnings: What the plan cannot help and the user should know.
         proven: Whether no better plan exists, shown by exhaustive search or by a bound; False = the
             search was cut off and the plan is the best one found.
     """
@@ -326,3 +329,4 @@ class Plan:
     unfit: tuple[Unfit, ...]
     cost: Cost
     proven: bool
+    warnings: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """``plan``: from what stands and what is wanted to steps, assignments and refusals."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from partita.catalog import library
@@ -51,7 +51,24 @@ def plan(fleet: Fleet, policies: Sequence[PartitionPolicy] = ()) -> Plan:
         unfit=refusal.refusals(fleet, policies, chosen, gpus, assignments),
         cost=_cost(solution),
         proven=chosen.settled.proven,
+        warnings=tuple(_warnings(gpus, assignments)),
     )
+
+
+def _warnings(gpus: Sequence[GpuPlan], assignments: Sequence[Assignment]) -> Iterator[str]:
+    """Yield what users find out too late: a pending mode, two slots of one GPU for one pod."""
+    for gpu_plan in gpus:
+        gpu = gpu_plan.gpu
+        if gpu.pending_mig_mode not in (None, gpu.mig_mode):
+            yield (
+                f"{gpu.node}/{gpu.index}: its MIG mode is to become {gpu.pending_mig_mode.value}"
+                " at the next reset of the GPU; in a VM that may take a reboot"
+            )
+    shared = {g.gpu.key for g in gpus if g.replicas > 1}
+    slots = Counter((a.pod, a.node, a.index) for a in assignments if (a.node, a.index) in shared)
+    for (pod, node, index), count in slots.items():
+        if count > 1:
+            yield f"{pod} gets {count} slots of {node}/{index}: programs in it see one GPU"
 
 
 def _cost(solution: Solution) -> Cost:
@@ -230,4 +247,5 @@ def _steps(gpu_plan: GpuPlan) -> Iterator[Step]:
             sharing=gpu_plan.sharing,
             renamed=gpu_plan.renamed,
             budget_mib=gpu_plan.budget_mib,
+            budget_exact=gpu.reserved_memory_mib is not None,
         )

@@ -232,9 +232,8 @@ class _Builder:
 
     def solution(self, place: World, choice: Choice, *, proven: bool) -> Solution:
         """Translate a choice back."""
-        queues = [list(queue) for queue in self.asked.queues]
         chosen: dict[tuple[str, int], Outcome] = {}
-        grants: list[Grant] = []
+        slices: list[list[tuple[int, int, _Slice]]] = [[] for _ in self.asked.kinds]
         total: Costs = (0,) * COST_STAGES
         for (built, sources), counts in zip(self._members.values(), choice.counts, strict=True):
             picks = [n for n, count in enumerate(counts) for _ in range(count)]
@@ -246,7 +245,9 @@ class _Builder:
                     total = add(total, outcome.costs)
                 else:
                     outcome = of_pool(source.offer)
-                grants += self._grants(source, outcome, split, queues)
+                for kind, rank, one in _slices(source, outcome, split):
+                    slices[kind].append((rank, len(slices[kind]), one))
+        grants = list(self._grants(slices))
         return Solution(
             outcomes=tuple(chosen[site.gpu.key] for site in place.sites),
             grants=tuple(grants),
@@ -314,16 +315,12 @@ class _Builder:
         for combination in product(*parts):
             yield tuple(entry for part in combination for entry in part)
 
-    def _grants(
-        self, source: Site | Pool, outcome: Outcome, split: Split, queues: list[list[Wish]]
-    ) -> Iterator[Grant]:
-        for number, kind, count in split:
-            offer = outcome.offers[number]
-            for _ in range(min(count, len(queues[kind]))):
-                wish = queues[kind].pop(0)
-                node = source.gpu.node if isinstance(source, Site) else source.node
-                index = source.gpu.index if isinstance(source, Site) else None
-                yield Grant(wish.pod.full_name, offer.resource, node, index, offer.profile)
+    def _grants(self, slices: Sequence[list[tuple[int, int, "_Slice"]]]) -> Iterator[Grant]:
+        """Give the slices of each kind to its pods; the slots of one GPU last to the same pod."""
+        for queue, ready in zip(self.asked.queues, slices, strict=True):
+            ordered = sorted(ready, key=lambda item: item[:2])
+            for wish, (_, _, one) in zip(queue, ordered, strict=False):
+                yield Grant(wish.pod.full_name, one.resource, one.node, one.index, one.profile)
 
     def _complete(self, grants: Sequence[Grant]) -> frozenset[str]:
         got: dict[str, int] = {}
@@ -335,6 +332,28 @@ class _Builder:
             for wish in queue
             if got.get(wish.pod.full_name, 0) == wish.slices
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """One slice that the choice serves."""
+
+    resource: str
+    node: str
+    index: int | None
+    profile: str | None
+
+
+def _slices(
+    source: Site | Pool, outcome: Outcome, split: Split
+) -> Iterator[tuple[int, int, _Slice]]:
+    """Yield (kind, number within its source, slice)."""
+    node = source.gpu.node if isinstance(source, Site) else source.node
+    index = source.gpu.index if isinstance(source, Site) else None
+    for number, kind, count in split:
+        offer = outcome.offers[number]
+        for rank in range(count):
+            yield kind, rank, _Slice(offer.resource, node, index, offer.profile)
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:

@@ -52,6 +52,7 @@ def document(plan: Plan) -> Data:
         "gpus": [_gpu(gpu) for gpu in plan.gpus],
         "nodes": [_node(node) for node in plan.fleet.nodes],
         "pods": [_pod(pod) for pod in plan.fleet.pods],
+        "warnings": list(plan.warnings),
         "notes": list(plan.fleet.notes),
     }
 
@@ -179,6 +180,7 @@ def _step(step: Step) -> Data:
             }
         case SetReplicas():
             return found | {
+                "budget_exact": step.budget_exact,
                 "replicas": step.replicas,
                 "renamed": step.renamed,
                 "sharing": step.sharing.value if step.sharing is not None else None,

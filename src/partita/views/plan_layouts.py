@@ -156,7 +156,10 @@ def _words(plan: GpuPlan, drawn: set[str], *, alone: bool) -> Iterator[tuple[str
     """What is not drawn: a GPU that is not cut by MIG, or whose axis is unknown."""
     gpu = plan.gpu
     if "stands" not in drawn:
+        holds = {gpu.hold, *(instance.hold for instance in gpu.instances)}
         state = _held_by(gpu.hold, gpu.holders) if gpu.hold.pinned else "free"
+        if not gpu.hold.pinned and holds != {Hold.FREE}:
+            state = "not all free"
         if gpu.replicas > 1 and gpu.slots_held:
             state = f"{gpu.slots_held} of them {state}"
         yield "stands", f"{_layout(gpu.mig_mode, gpu.replicas, None, gpu.instances)}, {state}"

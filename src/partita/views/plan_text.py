@@ -3,6 +3,8 @@
 It fits in the given width and stays short for a large fleet: what is alike is shown once.
 """
 
+from collections.abc import Sequence
+
 from partita.planner.plan import Plan
 from partita.views import plan_assignments, plan_layouts, plan_steps, plan_summary, plan_unfit
 from partita.views.axis_map import BOXES, Frame
@@ -33,18 +35,18 @@ def text(plan: Plan, *, width: int, style: Style, frame: Frame = BOXES, every: b
     blocks.append(plan_layouts.unchanged(plan, width=width, every=every))
     if plan.assignments:
         blocks.append(plan_assignments.lines(plan, width=width, style=style, every=every))
-    blocks.append(_notes(plan, width=width, style=style, every=every))
+    for title, told in (("Mind", plan.warnings), ("What is not known", plan.fleet.notes)):
+        blocks.append(_told(title, told, width=width, style=style, every=every))
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _notes(plan: Plan, *, width: int, style: Style, every: bool) -> list[str]:
-    notes = plan.fleet.notes
-    if not notes:
+def _told(title: str, told: Sequence[str], *, width: int, style: Style, every: bool) -> list[str]:
+    if not told:
         return []
-    shown = notes if every else notes[:_MOST_NOTES]
-    found = [style.paint("What is not known", Tone.TITLE)]
+    shown = told if every else told[:_MOST_NOTES]
+    found = [style.paint(title, Tone.TITLE)]
     for note in shown:
         found += paragraph(note, width=width, indent=2, mark="- ")
-    if len(notes) > len(shown):
-        found.append(f"  and {len(notes) - len(shown)} more, shown with --all")
+    if len(told) > len(shown):
+        found.append(f"  and {len(told) - len(shown)} more, shown with --all")
     return found

@@ -65,6 +65,8 @@ def _replicas(step: SetReplicas) -> str:
     if step.replicas == 1:
         return "serve the whole GPU once, not shared"
     budget = gib(step.budget_mib) if step.budget_mib is not None else "a share of unknown memory"
+    if step.budget_mib is not None and not step.budget_exact:
+        budget = f"at most {budget}"
     by = " by MPS" if step.sharing is Sharing.MPS else " by time-slicing"
     slots = count(step.replicas, "shared slot")
     return f"serve the whole GPU as {slots} of {budget} each{by}"
