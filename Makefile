@@ -15,8 +15,7 @@ demo: .venv/runtime
 	@echo
 	@echo "That was: $(BIN)/partita plan --from examples   (more: $(BIN)/partita --help, README.md)"
 
-test: .venv/development
-	$(BIN)/pytest -n auto
+test: test-fast test-kubernetes
 
 check: .venv/development
 	$(BIN)/ruff format --check .
@@ -77,3 +76,5 @@ endef
 .venv/bench: .venv/runtime constraints.txt
 	@$(call pinned,$(BENCH))
 	@touch $@
+
+include testbed/testbed.mk
