@@ -52,7 +52,7 @@ def test_gpus_are_numbered_on_their_node(case_text: CaseText) -> None:
         replicas=3,
     )
     assert _read(case_text("fleet/small.yaml")).reports == tuple(
-        NodeReport(node=name, source="fleet.yaml", gpus=(cut, shared))
+        NodeReport(node=name, source="fleet.yaml", gpus=(cut, shared), complete=True)
         for name in ("ash-0", "ash-1")
     )
 

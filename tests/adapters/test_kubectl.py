@@ -109,10 +109,30 @@ def test_bare_array_of_objects() -> None:
     assert len(_read(json.dumps([pod, pod])).pods) == 2
 
 
-@pytest.mark.parametrize("text", ['{"kind": "List", "items": []}', '{"kind": "PodList"}'])
-def test_empty_list_is_noted(text: str) -> None:
-    """A list without items is no error and is said."""
-    assert _read(text) == Observation(notes=("the file lists no objects",))
+@pytest.mark.parametrize(
+    ("text", "namespaces"),
+    [('{"kind": "List", "items": []}', None), ('{"kind": "PodList"}', frozenset())],
+)
+def test_empty_list_is_noted(text: str, namespaces: frozenset[str] | None) -> None:
+    """A list without items is no error and is said; only a PodList says that it lists pods."""
+    notes = ("the file lists no objects",)
+    assert _read(text) == Observation(pod_namespaces=namespaces, notes=notes)
+
+
+def test_namespaces_are_of_all_listed_pods() -> None:
+    """Pods that ask for no GPU count too; nodes beside them say nothing of pods."""
+    plain = {"kind": "Pod", "metadata": {"name": "q", "namespace": "web"}}
+    pods = [json.loads(_pod({"containers": []})), {**plain, "spec": {"containers": []}}]
+    for text in (json.dumps(pods), json.dumps({"kind": "List", "items": pods})):
+        assert _read(text).pod_namespaces == {"default", "web"}
+    nodes = json.dumps({"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "n"}}]})
+    assert _read(nodes).pod_namespaces is None
+
+
+def test_a_pod_alone_is_no_list() -> None:
+    """A manifest of a pod says nothing of the pods that run."""
+    found = _read(_pod({"containers": [_container(gpu=1)]}))
+    assert (len(found.pods), found.pod_namespaces) == (1, None)
 
 
 def test_init_containers_and_sidecars(case_text: CaseText) -> None:

@@ -22,6 +22,7 @@ def _read(text: str) -> Observation:
 def test_devices_by_numa_node(case_text: CaseText) -> None:
     """Devices of all NUMA nodes belong to the claim; other vendors' devices are noted."""
     assert _read(case_text("checkpoint/current.json")) == Observation(
+        checkpoints=frozenset({"oak"}),
         claims=(
             DeviceClaim(
                 node="oak",
@@ -52,7 +53,8 @@ def test_no_devices_given() -> None:
     """A kubelet that gave out nothing writes null."""
     text = '{"Data": {"PodDeviceEntries": null, "RegisteredDevices": {}}, "Checksum": 0}'
     assert _read(text) == Observation(
-        notes=("node oak: the kubelet remembers no NVIDIA device that a pod holds",)
+        checkpoints=frozenset({"oak"}),
+        notes=("node oak: the kubelet remembers no NVIDIA device that a pod holds",),
     )
 
 

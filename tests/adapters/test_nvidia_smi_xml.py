@@ -33,6 +33,7 @@ def test_mig_gpu_and_plain_gpu(case_text: CaseText) -> None:
         decoder_count=2,
         copy_engine_count=3,
         jpeg_count=0,
+        used_memory_mib=37,
         compute_instances=(
             ComputeInstance(
                 instance_id=0, uuid="MIG-aaaaaaaa-0000-5000-8000-000000000001", sm_count=14
@@ -47,6 +48,7 @@ def test_mig_gpu_and_plain_gpu(case_text: CaseText) -> None:
         copy_engine_count=1,
         compute_instances=(ComputeInstance(instance_id=0),),
         process_ids=(4711,),
+        used_memory_mib=12,
     )
     first = GpuReport(
         index=0,
@@ -57,6 +59,7 @@ def test_mig_gpu_and_plain_gpu(case_text: CaseText) -> None:
         pending_mig_mode=MigMode.OFF,
         instances=(split, small),
         process_ids=(81,),
+        used_memory_mib=90,
         memory_mib=81920,
     )
     second = GpuReport(
@@ -67,6 +70,7 @@ def test_mig_gpu_and_plain_gpu(case_text: CaseText) -> None:
         mig_mode=MigMode.OFF,
         pending_mig_mode=MigMode.OFF,
         instances=(),
+        used_unreadable=True,
         memory_mib=81920,
         reserved_memory_mib=551,
     )
@@ -212,3 +216,81 @@ def test_deep_xml_does_no_harm() -> None:
     depth = 1_000_000
     text = "<nvidia_smi_log>" + "<a>" * depth + "</a>" * depth + "</nvidia_smi_log>"
     assert _read(text).reports[0].gpus == ()
+
+
+@pytest.mark.parametrize("word", ["N/A", "[N/A]", "ERR!", "Unknown Error", ""])
+def test_memory_in_use_that_cannot_be_read(word: str) -> None:
+    """A word in place of the memory in use is kept as unreadable, for GPU and instance alike."""
+    memory = f"<fb_memory_usage><total>9728 MiB</total><used>{word}</used></fb_memory_usage>"
+    gpu = _gpu(
+        "<mig_devices><mig_device><gpu_instance_id>3</gpu_instance_id>"
+        f"{memory}</mig_device></mig_devices>{memory}"
+    )
+    assert (gpu.used_memory_mib, gpu.used_unreadable) == (None, True)
+    assert gpu.instances is not None
+    assert [(i.used_memory_mib, i.used_unreadable) for i in gpu.instances] == [(None, True)]
+
+
+def test_memory_in_use_belongs_to_the_instance() -> None:
+    """Both compute instances of a GPU instance show the same memory; it counts once."""
+    device = (
+        "<mig_device><gpu_instance_id>3</gpu_instance_id><fb_memory_usage><used>15000 MiB</used>"
+        "</fb_memory_usage></mig_device>"
+    )
+    gpu = _gpu(f"<mig_devices>{device * 2}</mig_devices>")
+    assert gpu.instances is not None
+    assert [i.used_memory_mib for i in gpu.instances] == [15000]
+
+
+def test_without_any_memory_reading_none_is_unreadable() -> None:
+    """A board that shows no memory at all has no reading that failed."""
+    assert not _gpu("<processes></processes>").used_unreadable
+
+
+@pytest.mark.parametrize(
+    ("processes", "unreadable"),
+    [
+        ("<processes></processes>", False),
+        ("<processes>N/A</processes>", True),
+        ("", True),
+        ("<processes><process_info><pid>N/A</pid></process_info></processes>", True),
+        ("<processes><process_info><pid>7</pid></process_info></processes>", False),
+    ],
+)
+def test_processes_that_cannot_be_read(processes: str, unreadable: bool) -> None:  # noqa: FBT001
+    """A list that is a word, or a process without number, is a process that may be there."""
+    assert _gpu(processes).processes_unreadable == unreadable
+
+
+def test_an_unreadable_process_on_an_instance() -> None:
+    """It is on its instance, not on the GPU as a whole."""
+    gpu = _gpu(
+        "<processes><process_info><gpu_instance_id>3</gpu_instance_id><pid>ERR!</pid>"
+        "</process_info></processes>"
+    )
+    assert gpu.instances == (InstanceReport(instance_id=3, processes_unreadable=True),)
+    assert not gpu.processes_unreadable
+
+
+@pytest.mark.parametrize(
+    ("mode", "devices", "problem"),
+    [
+        ("Enabled", "<mig_devices>None</mig_devices>", None),
+        ("Enabled", "<mig_devices></mig_devices>", None),
+        ("Disabled", "<mig_devices>[N/A]</mig_devices>", None),
+        ("N/A", "", None),
+        ("Enabled", "<mig_devices>[N/A]</mig_devices>", "its MIG instances cannot be read"),
+        ("Enabled", "<mig_devices>Unknown Error</mig_devices>", "its MIG instances cannot be read"),
+        ("Enabled", "", "its MIG instances cannot be read"),
+        ("Insufficient Permissions", "", "its MIG instances cannot be read"),
+        (
+            "Enabled",
+            "<mig_devices><mig_device><gpu_instance_id>N/A</gpu_instance_id></mig_device></mig_devices>",
+            "its MIG instances cannot be read",
+        ),
+    ],
+)
+def test_instances_that_cannot_be_read(mode: str, devices: str, problem: str | None) -> None:
+    """With MIG on, or perhaps on, only ``None`` or an empty list means that none stands."""
+    gpu = _gpu(f"<mig_mode><current_mig>{mode}</current_mig></mig_mode>{devices}")
+    assert gpu.problem == problem

@@ -73,8 +73,10 @@ def _place(text: str) -> Placement:
 
 
 def _assemble(*reports: NodeReport, nodes: Sequence[Node] = (), notes: Sequence[str] = ()) -> Fleet:
+    """Assemble with a list of pods that has none."""
     observations = [Observation(reports=(report,)) for report in reports]
-    return assembly.assemble([Observation(nodes=tuple(nodes), notes=tuple(notes)), *observations])
+    said = Observation(nodes=tuple(nodes), notes=tuple(notes), pod_namespaces=frozenset())
+    return assembly.assemble([said, *observations])
 
 
 def _standing(gpu: Gpu) -> list[str]:

@@ -82,7 +82,7 @@ def _assemble(
     return assembly.assemble(
         [
             Observation(nodes=tuple(nodes), reports=(report,)),
-            Observation(pods=pods, claims=tuple(claims)),
+            Observation(pods=pods, claims=tuple(claims), pod_namespaces=frozenset({"ml", "web"})),
         ]
     )
 

@@ -84,7 +84,12 @@ def _observation(
         instances=tuple(listed),
     )
     report = NodeReport(node="n", source="n.xml", gpus=(gpu,))
-    return Observation(reports=(report,), pods=pods, nodes=(node,) if node is not None else ())
+    return Observation(
+        reports=(report,),
+        pods=pods,
+        pod_namespaces=frozenset({"ml", "kube-system"}),
+        nodes=(node,) if node is not None else (),
+    )
 
 
 def _fits(gpu: Gpu, slots: Sequence[Slot]) -> bool:

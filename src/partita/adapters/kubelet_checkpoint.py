@@ -50,7 +50,7 @@ def read(document: Untyped, *, node: str) -> Observation:
     notes = [f"node {node}: skipped devices of resource {name}: {n}" for name, n in foreign.items()]
     if not claims:
         notes.append(f"node {node}: the kubelet remembers no NVIDIA device that a pod holds")
-    return Observation(claims=tuple(claims), notes=tuple(notes))
+    return Observation(claims=tuple(claims), checkpoints=frozenset({node}), notes=tuple(notes))
 
 
 def _devices(listed: Untyped | None) -> Iterator[str]:

@@ -3,6 +3,7 @@
 The XML lists MIG *devices* (compute instances), in the order of their device numbers; they are
 grouped into GPU instances, in the order in which these first appear. It names no profile, no
 placement and, so far, no MIG UUID. A GPU instance without compute instance is not in it at all.
+Where there are none, ``mig_devices`` says ``None`` or is empty; any other word is a failed reading.
 Source: files of drivers 450 to 595 and ``nvsmi_device_v*.dtd``.
 """
 
@@ -120,6 +121,22 @@ def _shown(text: str, *, most: int = _SHOWN) -> str:
 
 
 @dataclass(kw_only=True)
+class _Processes:
+    """Process ids by GPU instance; None is an instance that is not said, an id not readable."""
+
+    by_instance: dict[int | None, list[int | None]] = field(default_factory=dict)
+
+    def add(self, instance: int | None, pid: int | None) -> None:
+        self.by_instance.setdefault(instance, []).append(pid)
+
+    def readable(self, instance: int | None) -> tuple[int, ...]:
+        return tuple(pid for pid in self.by_instance.get(instance, ()) if pid is not None)
+
+    def unreadable(self, instance: int | None) -> bool:
+        return None in self.by_instance.get(instance, ())
+
+
+@dataclass(kw_only=True)
 class _Reader:
     """Reads values of one file and collects the notes."""
 
@@ -128,8 +145,10 @@ class _Reader:
 
     def gpu(self, element: ET.Element, index: int) -> GpuReport:
         where = f"gpu[{index}]"
-        own, by_instance = self._processes(element, where)
+        processes = self._processes(element, where)
         mode = element.find("mig_mode")
+        memory_mib = self._memory(element, "fb_memory_usage/total", where)
+        used_mib = self._memory(element, "fb_memory_usage/used", where)
         return GpuReport(
             index=index,
             product=self._text(element, "product_name"),
@@ -137,15 +156,18 @@ class _Reader:
             uuid=self._text(element, "uuid"),
             mig_mode=self._mig_mode(mode, "current_mig", where),
             pending_mig_mode=self._mig_mode(mode, "pending_mig", where),
-            instances=self._instances(element, by_instance, where),
-            process_ids=own,
-            memory_mib=self._memory(element, "fb_memory_usage/total", where),
+            instances=self._instances(element, processes, where),
+            process_ids=processes.readable(None),
+            used_memory_mib=used_mib,
+            used_unreadable=used_mib is None and memory_mib is not None,
+            processes_unreadable=processes.unreadable(None),
+            memory_mib=memory_mib,
             reserved_memory_mib=self._memory(element, "fb_memory_usage/reserved", where),
-            problem=self._problem(element, where),
+            problem=self._problem(element, where) or self._hidden_instances(element, where),
         )
 
     def _instances(
-        self, gpu: ET.Element, processes: dict[int, list[int]], where: str
+        self, gpu: ET.Element, processes: _Processes, where: str
     ) -> tuple[InstanceReport, ...] | None:
         listed = gpu.find("mig_devices")
         grouped: dict[int, list[ET.Element]] = {}
@@ -153,24 +175,38 @@ class _Reader:
             place = f"{where}.mig_device[{number}]"
             instance = self._number(device, "gpu_instance_id", place)
             if instance is None:
-                self.notes.append(f"{place}: its GPU instance is unknown, so it is left out")
+                self.notes.append(f"{place}: its GPU instance cannot be read")
             else:
                 grouped.setdefault(instance, []).append(device)
-        if listed is None and not processes:
+        known = [number for number in processes.by_instance if number is not None]
+        if listed is None and not known:
             return None
-        for instance in processes:
+        for instance in known:
             grouped.setdefault(instance, [])
         return tuple(
-            self._instance(instance, devices, tuple(processes.get(instance, ())), where)
+            self._instance(instance, devices, processes, where)
             for instance, devices in grouped.items()
         )
 
+    def _hidden_instances(self, gpu: ET.Element, where: str) -> str | None:
+        """Return a problem when MIG is on, or may be, and what stands cannot be read."""
+        mode, listed = gpu.find("mig_mode"), gpu.find("mig_devices")
+        off = (MigMode.OFF, MigMode.UNSUPPORTED)
+        if mode is None or self._mig_mode(mode, "current_mig", where) in off:
+            return None
+        devices = list(listed.iter("mig_device")) if listed is not None else []
+        told = listed is not None and (devices or _raw(gpu, "mig_devices").lower() in ("", "none"))
+        if told and all(self._number(d, "gpu_instance_id", where) is not None for d in devices):
+            return None
+        return "its MIG instances cannot be read"
+
     def _instance(
-        self, instance: int, devices: list[ET.Element], processes: tuple[int, ...], where: str
+        self, instance: int, devices: list[ET.Element], processes: _Processes, where: str
     ) -> InstanceReport:
         """Return one GPU instance; memory and engines are its own, whatever it is split into."""
         place = f"{where}.gpu_instance[{instance}]"
         shared = "device_attributes/shared/"
+        used_mib = self._most(devices, "fb_memory_usage/used", place, memory=True)
         return InstanceReport(
             instance_id=instance,
             memory_mib=self._most(devices, "fb_memory_usage/total", place, memory=True),
@@ -187,7 +223,10 @@ class _Reader:
                 for device in devices
                 if (number := self._number(device, "compute_instance_id", place)) is not None
             ),
-            process_ids=processes,
+            process_ids=processes.readable(instance),
+            used_memory_mib=used_mib,
+            used_unreadable=bool(devices) and used_mib is None,
+            processes_unreadable=processes.unreadable(instance),
         )
 
     def _most(
@@ -199,25 +238,20 @@ class _Reader:
             default=None,
         )
 
-    def _processes(
-        self, gpu: ET.Element, where: str
-    ) -> tuple[tuple[int, ...], dict[int, list[int]]]:
-        own: list[int] = []
-        by_instance: dict[int, list[int]] = {}
+    def _processes(self, gpu: ET.Element, where: str) -> _Processes:
+        found = _Processes()
         listed = gpu.find("processes")
         if listed is None or _is_unknown((listed.text or "").strip() or "-"):
             self.notes.append(f"{where}: its processes are not known")
+            found.add(None, None)
         for number, process in enumerate(listed.iter("process_info") if listed is not None else ()):
             place = f"{where}.process_info[{number}]"
             pid = self._number(process, "pid", place)
             instance = self._number(process, "gpu_instance_id", place)
             if pid is None:
-                self.notes.append(f"{place}: a process without a number is left out")
-            elif instance is None:
-                own.append(pid)
-            else:
-                by_instance.setdefault(instance, []).append(pid)
-        return tuple(own), by_instance
+                self.notes.append(f"{place}: the id of the process cannot be read")
+            found.add(instance, pid)
+        return found
 
     def _problem(self, gpu: ET.Element, where: str) -> str | None:
         for path in _ESSENTIAL:

@@ -8,7 +8,7 @@ concluded is said in notes and treated as in use; nothing is guessed to be free.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from partita.inventory import advertisement, boards, health, holders, standing
+from partita.inventory import advertisement, boards, health, hearsay, holders, standing
 from partita.model import resource
 from partita.model.fleet import Fleet
 from partita.model.gpu import Gpu
@@ -43,9 +43,10 @@ def assemble(observations: Sequence[Observation]) -> Fleet:
         notes += [*contradictions, *said.notes, *stood.notes]
         for profile, slots in said.slice_replicas.items():
             shares[name, resource.mig_resource(profile)] = slots
-    holding = holders.attach(gpus, pods, claims, shares)
+    heard = hearsay.listen(observations, gpus)
+    holding = holders.attach(gpus, pods, claims, shares, silent=heard.silent)
     offered = health.withhold(nodes, holding.gpus, holding.held)
-    notes += [*holding.notes, *offered.notes, *_strays(pods, nodes)]
+    notes += [*heard.notes, *holding.notes, *offered.notes, *_strays(pods, nodes)]
     return Fleet(
         nodes=tuple(nodes[name] for name in sorted(nodes)),
         gpus=offered.gpus,

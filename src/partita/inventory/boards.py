@@ -95,6 +95,9 @@ class _Joining:
             mig_mode=_first(own.mig_mode, gpu.mig_mode),
             pending_mig_mode=_first(own.pending_mig_mode, gpu.pending_mig_mode),
             process_ids=_union(own.process_ids, gpu.process_ids),
+            used_memory_mib=_most(own.used_memory_mib, gpu.used_memory_mib),
+            used_unreadable=own.used_unreadable or gpu.used_unreadable,
+            processes_unreadable=own.processes_unreadable or gpu.processes_unreadable,
             memory_mib=_first(own.memory_mib, gpu.memory_mib),
             reserved_memory_mib=_first(own.reserved_memory_mib, gpu.reserved_memory_mib),
             replicas=_first(own.replicas, gpu.replicas),
@@ -200,6 +203,9 @@ def _filled(own: InstanceReport, other: InstanceReport) -> InstanceReport:
         ofa_count=_first(own.ofa_count, other.ofa_count),
         compute_instances=_compute_instances(own.compute_instances, other.compute_instances),
         process_ids=_union(own.process_ids, other.process_ids),
+        used_memory_mib=_most(own.used_memory_mib, other.used_memory_mib),
+        used_unreadable=own.used_unreadable or other.used_unreadable,
+        processes_unreadable=own.processes_unreadable or other.processes_unreadable,
     )
 
 
@@ -220,6 +226,10 @@ def _compute_instances(
 
 def _first(own: _Value | None, other: _Value | None) -> _Value | None:
     return other if own is None else own
+
+
+def _most(own: int | None, other: int | None) -> int | None:
+    return max((value for value in (own, other) if value is not None), default=None)
 
 
 def _union(ours: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from partita.catalog.gpu_model import GpuModel, MigCapability
 from partita.catalog.legality import Slot
-from partita.inventory import instances
+from partita.inventory import instances, usage
 from partita.inventory.advertisement import Advertisement
 from partita.inventory.boards import Board
 from partita.inventory.instances import Instance
@@ -60,16 +60,23 @@ class Device:
         return counts
 
     def gpu(self, node: str, said: Advertisement, offered: frozenset[str]) -> Gpu:
-        """Return the GPU, with what processes use marked as held."""
+        """Return the GPU, with what processes use marked as held.
+
+        With MIG on, who uses the GPU uses one of its instances, and which one is not known.
+        """
         report, mode = self.board.report, self.mode or MigMode.OFF
         on = mode is MigMode.ON
         single = on and (said.single or said.strategy == "single")
-        standing = self._instances(offered) if on else ()
+        somewhere = self._somewhere() if on else ()
+        standing = tuple(_shadowed(i, somewhere) for i in self._instances(offered)) if on else ()
+        signs = () if on else usage.signs(report)
         shared = not on and self.replicas > 1
-        unsure = Hold.POSSIBLE if not on and (self.pinned or self.vague) else Hold.FREE
+        unsure = not on and (self.pinned or self.vague or bool(signs))
         problem = report.problem
         if on and self.listed is None:
             problem = problem or f"its MIG instances are not known: {GIVE}"
+        if somewhere and not standing:
+            problem = problem or f"in use, but no instance is known: {', '.join(somewhere)}"
         if single:
             self.notes.append("its slices are served as nvidia.com/gpu (MIG strategy single)")
         return Gpu(
@@ -81,8 +88,8 @@ class Device:
             mig_mode=mode,
             pending_mig_mode=None if report.pending_mig_mode is mode else report.pending_mig_mode,
             instances=standing,
-            hold=Hold.HELD if report.process_ids else unsure,
-            holders=_processes(report.process_ids),
+            hold=_hold(() if on else report.process_ids, unsure=unsure),
+            holders=() if on else (*_processes(report.process_ids), *signs),
             replicas=self.replicas if shared else 1,
             sharing=(said.sharing or Sharing.TIME_SLICING) if shared else None,
             renamed=shared and said.renamed,
@@ -92,6 +99,16 @@ class Device:
             problem=problem,
             notes=tuple(dict.fromkeys(self.notes)),
         )
+
+    def _somewhere(self) -> tuple[str, ...]:
+        """Return who uses an instance of it that is not known.
+
+        Memory in use on the GPU says nothing more where that of its instances is read.
+        """
+        report = self.board.report
+        if any(instance.used_memory_mib is not None for instance in self.listed or ()):
+            report = replace(report, used_memory_mib=None, used_unreadable=False)
+        return (*_processes(report.process_ids), *usage.signs(report))
 
     def _memory_mib(self, said: Advertisement) -> int | None:
         for known in (self.board.report.memory_mib, said.memory_mib):
@@ -129,13 +146,13 @@ class Device:
         if self.vague:
             candidates = _everywhere(mig, instance)
         alone = self.pinned or self.vague or not instance.certain
-        hold = Hold.POSSIBLE if alone else Hold.FREE
+        signs = usage.signs(report)
         return GpuInstance(
             profile=instance.profiles[0],
             candidates=candidates,
             instance_id=report.instance_id,
-            hold=Hold.HELD if report.process_ids else hold,
-            holders=_processes(report.process_ids),
+            hold=_hold(report.process_ids, unsure=alone or bool(signs)),
+            holders=(*_processes(report.process_ids), *signs),
             compute_instances=report.compute_instances,
         )
 
@@ -151,10 +168,24 @@ def _unplaced(report: InstanceReport) -> GpuInstance:
         profile=report.profile or "unknown",
         candidates=(report.placement,) if report.placement is not None else (),
         instance_id=report.instance_id,
-        hold=Hold.HELD if report.process_ids else Hold.POSSIBLE,
-        holders=_processes(report.process_ids),
+        hold=_hold(report.process_ids, unsure=True),
+        holders=(*_processes(report.process_ids), *usage.signs(report)),
         compute_instances=report.compute_instances,
     )
+
+
+def _shadowed(instance: GpuInstance, somewhere: tuple[str, ...]) -> GpuInstance:
+    """Return an instance that may be the one that somebody uses."""
+    if not somewhere:
+        return instance
+    hold = Hold.HELD if instance.hold is Hold.HELD else Hold.POSSIBLE
+    return replace(instance, hold=hold, holders=(*instance.holders, *somewhere))
+
+
+def _hold(processes: tuple[int, ...], *, unsure: bool) -> Hold:
+    if processes:
+        return Hold.HELD
+    return Hold.POSSIBLE if unsure else Hold.FREE
 
 
 def _processes(numbers: tuple[int, ...]) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ def withhold(nodes: Mapping[str, Node], gpus: Iterable[Gpu], held: _Held) -> Wit
     }
     counts = dict(held)
     for key, count in missing.items():
-        counts[key] = counts.get(key, 0) + count
+        used = counts.get(key, 0)
+        counts[key] = max(used, min(used + count, standing[key]))
     return Withheld(
         gpus=tuple(_marked(gpu, missing) for gpu in listed),
         held=counts,

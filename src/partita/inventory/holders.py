@@ -41,6 +41,8 @@ def attach(
     pods: Iterable[Pod],
     claims: Iterable[DeviceClaim],
     shares: _Shares,
+    *,
+    silent: Collection[str] = (),
 ) -> Holding:
     """Return the GPUs with the holders of their slices.
 
@@ -49,6 +51,7 @@ def attach(
         pods: All pods, finished ones included: a claim of theirs is a leftover.
         claims: Devices that pods were given.
         shares: (node, resource) → slots per MIG slice, where slices are shared.
+        silent: Nodes of which no pods were given: all of their slots may be held.
     """
     by_node: dict[str, list[Gpu]] = {}
     for gpu in gpus:
@@ -62,6 +65,8 @@ def attach(
     ]
     for book in books:
         book.enter(bound.get(book.node, []), claimed.get(book.node, []))
+        if book.node in silent:
+            book.presume()
     return Holding(
         gpus=tuple(gpu for book in books for gpu in book.marked()),
         held={key: count for book in books for key, count in book.held()},
@@ -98,7 +103,7 @@ class _Slice:
         instance: Position of the instance on it, None = the GPU itself.
         resource: What it is served as, not renamed.
         slots: Pods that it has room for.
-        used: Whether processes use it.
+        used: Whether processes use it, or something else speaks for use.
         exact: Slots known to be held, by holder.
         hold: Whether it is in use by pods.
         holders: Pods that hold or may hold it.
@@ -145,10 +150,10 @@ class _Book:
                 instance=number,
                 resource=resource.WHOLE_GPU if gpu.single_strategy else served,
                 slots=self.shares.get((self.node, served), 1),
-                used=instance.hold is Hold.HELD,
+                used=bool(instance.holders),
             )
         if gpu.mig_mode is not MigMode.ON:
-            used = gpu.hold is Hold.HELD
+            used = bool(gpu.holders)
             yield _Slice(
                 gpu=position,
                 instance=None,
@@ -176,6 +181,12 @@ class _Book:
         for name in sorted({s.resource for s in self.slices} | {name for name, _ in rest}):
             holders = {h: n for (r, h), n in sorted(rest.items()) if r == name and n > 0}
             self._enter_counted(name, holders)
+
+    def presume(self) -> None:
+        """Take whatever nobody is known to hold as held, for want of word that it is not."""
+        for part in self.slices:
+            part.hold = Hold.POSSIBLE if part.hold is Hold.FREE else part.hold
+            part.counted = part.left
 
     def marked(self) -> list[Gpu]:
         """Return the GPUs with what was entered."""
@@ -308,7 +319,8 @@ def _both(own: Gpu | GpuInstance, part: _Slice) -> tuple[Hold, tuple[str, ...]]:
     """Join what processes say with what pods say; the stronger counts."""
     order = (Hold.FREE, Hold.POSSIBLE, Hold.HELD)
     hold = max(own.hold, part.hold, key=order.index)
-    return hold, tuple(dict.fromkeys((*part.holders, *own.holders)))
+    explained = part.hold is Hold.HELD and own.hold is not Hold.HELD  # memory in use is the pod's
+    return hold, tuple(dict.fromkeys((*part.holders, *(() if explained else own.holders))))
 
 
 def _aliases(gpu: Gpu) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from partita.catalog import legality
 from partita.catalog.gpu_model import MigCapability, Profile
 from partita.catalog.legality import Slot
-from partita.inventory import numbering
+from partita.inventory import numbering, usage
 from partita.inventory.recognition import recognise
 from partita.model.placement import Placement
 from partita.model.report import InstanceReport
@@ -145,7 +145,8 @@ def _slots(
 def _anonymous(report: InstanceReport) -> bool:
     """Whether nothing tells the instance from another one of its profile."""
     named = any(instance.uuid is not None for instance in report.compute_instances)
-    return report.instance_id is None and not named and not report.process_ids
+    used = bool(report.process_ids) or bool(usage.signs(report))
+    return report.instance_id is None and not named and not used
 
 
 @lru_cache(maxsize=4096)

@@ -19,8 +19,9 @@ class Fleet:
         gpus: GPUs ordered by node and index.
         pods: Pods that ask for GPU resources and have not finished.
         held: (node, resource) → how many slices of it (slots, of shared GPUs) are in use on that
-            node, by pods or, where there are more, by processes. Every resource
-            that has slices there is in it, also with 0; a MIG profile is named as in the catalogue.
+            node, by pods or, where there are more, by processes or other signs of use; all of
+            them where nobody said what pods hold there. Every resource that has
+            slices there is in it, also with 0; a MIG profile is named as in the catalogue.
         notes: What is unknown or contradictory in the input, in words for the user.
     """
 

@@ -65,7 +65,8 @@ class GpuInstance:
         candidates: Every placement the instance may have, given what was read; one = known.
         instance_id: GPU-instance id of the driver, None when unknown.
         hold: Whether it is in use.
-        holders: Who uses it, ``namespace/pod`` or ``process <pid>``; may be empty when only
+        holders: Who uses it, ``namespace/pod`` or ``process <pid>``, or the sign of use where
+            nobody is listed (``15000 MiB in use, no process listed``); may be empty when only
             possibly held.
         compute_instances: What it is split into, empty when unknown.
     """
@@ -104,8 +105,9 @@ class Gpu:
         mig_mode: Current MIG mode.
         pending_mig_mode: Mode after the next reset, None when the same as now or unknown.
         instances: MIG GPU instances, ordered by placement.
-        hold: Whether the GPU as a whole is in use (a pod asked for the whole or a shared GPU).
-        holders: Who uses the whole GPU.
+        hold: Whether the GPU as a whole is in use (a pod asked for the whole or a shared GPU);
+            with MIG on it is free, and the instances say who uses them.
+        holders: Who uses the whole GPU, or the sign of use, as with an instance.
         replicas: Replicas it is served as, 1 = not shared.
         sharing: How it is shared, None when it is not.
         renamed: Whether its replicas are served as ``nvidia.com/gpu.shared``.

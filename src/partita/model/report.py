@@ -29,6 +29,9 @@ class InstanceReport:
         ofa_count: Optical-flow engines it shows; likewise.
         compute_instances: What it is split into.
         process_ids: Processes on it, host PIDs.
+        used_memory_mib: Memory in use on it, None also where the source has no such reading.
+        used_unreadable: Whether the source has that reading, but it could not be read.
+        processes_unreadable: Whether a process on it may be there whose id cannot be read.
     """
 
     profile: str | None = None
@@ -42,6 +45,9 @@ class InstanceReport:
     ofa_count: int | None = None
     compute_instances: tuple[ComputeInstance, ...] = ()
     process_ids: tuple[int, ...] = ()
+    used_memory_mib: int | None = None
+    used_unreadable: bool = False
+    processes_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +62,10 @@ class GpuReport:
         mig_mode: Current MIG mode.
         pending_mig_mode: Pending MIG mode.
         instances: GPU instances; None = the source does not list them.
-        process_ids: Processes on the GPU outside of MIG, host PIDs.
+        process_ids: Processes on the GPU that no instance is said of, host PIDs.
+        used_memory_mib: Memory in use, None also where the source has no such reading.
+        used_unreadable: Whether the source has that reading, but it could not be read.
+        processes_unreadable: Whether a process may be on it whose id cannot be read.
         memory_mib: Total memory.
         reserved_memory_mib: Memory the driver keeps.
         replicas: Time-sliced replicas it is served as, 1 = not shared (fleet file only).
@@ -71,6 +80,9 @@ class GpuReport:
     pending_mig_mode: MigMode | None = None
     instances: tuple[InstanceReport, ...] | None = None
     process_ids: tuple[int, ...] = ()
+    used_memory_mib: int | None = None
+    used_unreadable: bool = False
+    processes_unreadable: bool = False
     memory_mib: int | None = None
     reserved_memory_mib: int | None = None
     replicas: int | None = None
@@ -86,12 +98,14 @@ class NodeReport:
         source: The file, as the user named it.
         gpus: One report per GPU.
         driver_version: Driver version, None when unknown.
+        complete: Whether the file tells who holds what on the node as well (fleet file only).
     """
 
     node: str
     source: str
     gpus: tuple[GpuReport, ...]
     driver_version: str | None = None
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +138,17 @@ class Observation:
         nodes: Node objects.
         reports: GPU reports of nodes.
         pods: Pods that ask for GPU resources.
+        pod_namespaces: Namespaces of all pods in its lists of pods, also of pods without GPU;
+            None = it has no list of pods, so that a pod that is not in it may well run.
         claims: Devices that pods were given.
+        checkpoints: Nodes whose kubelet tells all claims of the node, also when there are none.
         notes: What the reader skipped or could not use, in words for the user.
     """
 
     nodes: tuple[Node, ...] = ()
     reports: tuple[NodeReport, ...] = ()
     pods: tuple[Pod, ...] = ()
+    pod_namespaces: frozenset[str] | None = None
     claims: tuple[DeviceClaim, ...] = ()
+    checkpoints: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()

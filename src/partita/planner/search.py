@@ -19,6 +19,7 @@ _STATES = 4_000  # states of an exhaustive search before another way is tried
 _WORK = 300_000  # states x columns, likewise
 _TAIL_WORK = 30_000  # the same for the last few members of a large program
 _BRANCHES = 60  # branches of a large program before the best found is taken
+_HALVINGS = 4  # values of a stage that are tried between its bound and the best found
 _ROUNDING = 1e-3
 _RADIX = 1 << 40  # a cost of one stage, summed over a whole program, stays below this
 
@@ -130,15 +131,40 @@ def branch(program: Program) -> Choice:
             return Choice(counts=best[1], costs=best[0], proven=proven)
         if missed < len(limits):  # the bound contradicts what was found: it proves nothing
             proven, missed = False, len(limits)
-        if missed + 1 < program.stages:
-            short = _truncated(program, missed + 1)
-            found = _dive(short, ladder.climb(limits, missed + 1), limits)
-            counts = found[1]
-            best = _better(best, (total_cost(program, counts), counts))
+        best = _narrowed(program, ladder, bound.least[: missed + 1], limits, best)
         proven = proven and best[0][: missed + 1] == bound.least[: missed + 1]
         limits = best[0][: missed + 1]
         if len(limits) == program.stages:
             return Choice(counts=best[1], costs=best[0], proven=proven)
+
+
+def _narrowed(
+    program: Program,
+    ladder: relaxation.Ladder,
+    least: Costs,
+    limits: Costs,
+    best: tuple[Costs, Counts],
+) -> tuple[Costs, Counts]:
+    """Look for a better choice in the last stage of ``least``, between its bound and the best.
+
+    The bound itself may be out of reach; halving what is left between a value that was not found
+    and one that was gets near what can be reached.
+    """
+    stages = len(least)
+    short = _truncated(program, stages)
+    target = least[-1]
+    for _ in range(_HALVINGS):
+        under = (*limits, *least[len(limits) : -1], target)
+        bound = ladder.climb(under, stages)
+        counts = _dive(short, bound, under)[1]
+        best = _better(best, (total_cost(program, counts), counts))
+        if best[0][: stages - 1] != least[:-1]:
+            return best  # an earlier stage is not reached, halving the last one is in vain
+        failed = target if best[0][stages - 1] > target else None
+        if failed is None or best[0][stages - 1] - failed <= 1:
+            return best
+        target = (failed + best[0][stages - 1]) // 2
+    return best
 
 
 def _better(one: tuple[Costs, Counts] | None, other: tuple[Costs, Counts]) -> tuple[Costs, Counts]:
@@ -247,7 +273,7 @@ class _Branching:
         costs = total_cost(self.program, counts)
         if self.best is None or costs < self.best[0]:
             self.best = (costs, counts)
-        return costs == self.least
+        return costs <= self.least
 
 
 def _floors(bound: relaxation.Relaxation, spare: int) -> list[tuple[Pick, int]]:

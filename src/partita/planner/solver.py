@@ -12,7 +12,7 @@ from itertools import product
 
 from partita.catalog import library
 from partita.model.fleet import Fleet
-from partita.model.gpu import Gpu, Hold
+from partita.model.gpu import Gpu, Hold, MigMode
 from partita.model.resource import mig_resource
 from partita.planner import search
 from partita.planner.demand import Demand, Kind, Wish, demand
@@ -175,7 +175,7 @@ def _pools(fleet: Fleet) -> Iterator[Pool]:
 
 def _pinned(gpu: Gpu) -> Iterator[tuple[str, str | None, int | None]]:
     """Yield (resource, profile, memory) of each slice that must stay."""
-    if gpu.hold is not Hold.FREE:
+    if gpu.hold is not Hold.FREE and gpu.mig_mode is not MigMode.ON:
         yield from [(gpu.resource, None, budget_mib(gpu, gpu.replicas))] * gpu.replicas
     model = library.find(gpu.model) if gpu.model is not None else None
     for instance in gpu.instances:

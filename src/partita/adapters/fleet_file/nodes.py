@@ -72,7 +72,7 @@ def read(entry: Record, world: World) -> None:
         resources = _resources(gpus)
         world.add_node(
             Node(name=node, labels=labels, capacity=resources, allocatable=resources),
-            NodeReport(node=node, source=entry.path, gpus=gpus),
+            NodeReport(node=node, source=entry.path, gpus=gpus, complete=True),
             name,
         )
         _add_holders(patterns, world, number=number, copies=copies)

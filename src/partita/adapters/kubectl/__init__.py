@@ -3,6 +3,10 @@
 Accepted are a single object, a ``List``, ``NodeList`` or ``PodList``, a bare array of objects (what
 ``jq .items`` leaves), several documents in one file, and two excerpts of a node that people paste:
 its labels alone and its allocatable resources alone. Objects of other kinds become a note.
+
+A list that has pods, and a ``PodList`` also when it is empty, tells who runs. A pod that stands
+alone, as in a manifest, says nothing of others; nor does an empty ``List``, which does not say what
+it lists: ``kubectl get pods`` without ``-A`` prints it in a namespace that has none.
 """
 
 from collections import Counter
@@ -45,8 +49,11 @@ def read(documents: Sequence[Untyped], *, node: str) -> Observation:
             found.nodes.append(excerpt)
             found.notes += notes
             continue
+        listing = _lists(document.value)
+        if listing == "PodList":
+            found.lists_pods = True
         for kind, item in _objects(hinted):
-            found.take(kind, item)
+            found.take(kind, item, listed=listing is not None)
     return found.observation()
 
 
@@ -58,14 +65,17 @@ class _Found:
     reports: list[NodeReport] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    lists_pods: bool = False
+    namespaces: set[str] = field(default_factory=set)
     without_gpu: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
 
-    def take(self, kind: str, item: Untyped) -> None:
+    def take(self, kind: str, item: Untyped, *, listed: bool) -> None:
         if kind == "Node":
             self._take_node(item)
         elif kind == "Pod":
             self._take_pod(item)
+            self.lists_pods = self.lists_pods or listed
         else:
             self.skipped[kind] += 1
 
@@ -80,6 +90,7 @@ class _Found:
             nodes=tuple(self.nodes),
             reports=tuple(self.reports),
             pods=tuple(self.pods),
+            pod_namespaces=frozenset(self.namespaces) if self.lists_pods else None,
             notes=tuple(notes),
         )
 
@@ -94,6 +105,8 @@ class _Found:
     def _take_pod(self, item: Untyped) -> None:
         pod, notes = pods.read(item)
         self.notes += notes
+        namespace = item.need("metadata").get("namespace")
+        self.namespaces.add("default" if namespace is None else namespace.name())
         if pod is None:
             self.without_gpu += 1
         else:
@@ -104,6 +117,14 @@ def _is_object(value: object) -> bool:
     if isinstance(value, list):
         return all(isinstance(item, dict) and "metadata" in item for item in value)
     return isinstance(value, dict) and "kind" in value
+
+
+def _lists(value: object) -> str | None:
+    """Return the kind of a list, empty for a bare array; None when it is a single object."""
+    if isinstance(value, list):
+        return ""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) and kind.endswith("List") else None
 
 
 def _objects(document: Untyped) -> Iterator[tuple[str, Untyped]]:
