@@ -119,7 +119,7 @@ def _counterpart(case: Case, allowed: Sequence[Site]) -> Iterator[Change]:
             at = f" at {found.placement}" if found.placement is not None else ""
             text = f"ask for {other}: fits now on {_name(found.gpu)}{at}"
             yield Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text)
-            break
+            return
     near = existing(case.resource, allowed)
     if near:
         other, product = mig_resource(near[0].profile), near[0].gpu.product
