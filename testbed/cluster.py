@@ -18,6 +18,7 @@ from testbed.errors import TestbedError
 from testbed.node import Node
 
 PODS = "/api/v1/namespaces/default/pods"
+DAEMON_SETS = "/apis/apps/v1/namespaces/default/daemonsets"
 _NODES = "/api/v1/nodes"
 _BUILT_IN = ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-")
 
@@ -136,6 +137,7 @@ class Cluster:
         for node in self.nodes.values():
             node.settings = dict(self._kubelet)
             node.start_kubelet()
+        self.api.delete(DAEMON_SETS)  # first, for they would make their pods again
         self.api.delete(PODS)
         for node in self.nodes.values():
             node.await_rest()

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import platform
 import subprocess
 import tarfile
 import tempfile
@@ -30,7 +31,7 @@ def archive(
         layer.seek(0)
         digest = hashlib.file_digest(layer, "sha256").hexdigest()
         config = {
-            "architecture": "amd64",
+            "architecture": _architecture(),
             "os": "linux",
             "config": {
                 "Entrypoint": list(command),
@@ -63,6 +64,12 @@ def basic_archives(target: Path) -> list[Path]:
         archive(pause, name=documents.PAUSE, folder=root, command=forever)
         archive(shell, name=BUSYBOX, folder=root, environment={"PATH": "/bin"})
     return [pause, shell]
+
+
+def _architecture() -> str:
+    """Return this machine's architecture by the name that images and Go have for it."""
+    machine = platform.machine()
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
 def _owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -1,9 +1,12 @@
 """What the test bed builds, where it puts it, and what it says when it cannot."""
 
+import json
+import platform
+import tarfile
 from pathlib import Path
 
 import pytest
-from testbed import modules, needs, programs
+from testbed import images, modules, needs, programs, python_prefix
 from testbed.errors import MissingError
 
 _UPSTREAM = """\
@@ -123,3 +126,33 @@ def test_another_version_is_one_variable(monkeypatch: pytest.MonkeyPatch) -> Non
     assert programs.version() == "1.36.3"
     monkeypatch.setenv("KUBERNETES", "")
     assert programs.version() == modules.PINNED_KUBERNETES
+
+
+@pytest.mark.parametrize(
+    ("machine", "architecture"),
+    [("x86_64", "amd64"), ("aarch64", "arm64"), ("ppc64le", "ppc64le")],
+)
+def test_an_image_is_of_this_machines_architecture(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, architecture: str
+) -> None:
+    """By the name that images have for it, which is not always the kernel's."""
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    folder, target = tmp_path / "root", tmp_path / "image.tar"
+    folder.mkdir()
+    images.archive(target, name="testbed.local/empty:1", folder=folder)
+
+    with tarfile.open(target) as tar:
+        config = tar.extractfile("config.json")
+        assert config is not None
+        assert json.load(config)["architecture"] == architecture
+
+
+def test_a_python_prefix_has_what_runs_and_no_more(tmp_path: Path) -> None:
+    """Interpreter, C library and the named distributions are there; the standard tests are not."""
+    python_prefix.lay_out(tmp_path, ["partita", "click"])
+
+    assert (tmp_path / "usr/bin/python3").is_symlink()
+    for name in ("libc.so.6", "python3.*", "partita/__main__.py", "click/__init__.py", "ssl.py"):
+        assert list(tmp_path.rglob(name)), name
+    for name in ("yaml", "test", "idlelib", "__pycache__", "*.pth"):
+        assert not list(tmp_path.rglob(name)), name

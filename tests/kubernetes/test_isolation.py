@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from testbed import images, isolation, needs, waiting
+from testbed import images, isolation, waiting
 from testbed.cluster import Cluster
 from tests.kubernetes import pods
 
@@ -60,22 +60,3 @@ def test_kernel_settings_stay(cluster: Cluster) -> None:
 
     log = cluster.nodes["node-1"].kubelet.log.read_text(encoding="utf-8")
     assert "Updating kernel flag" not in log
-
-
-def test_an_image_can_be_made_from_a_folder(cluster: Cluster, tmp_path: Path) -> None:
-    """A pod runs a program of an image that was nothing but a folder."""
-    folder = tmp_path / "root"
-    (folder / "bin").mkdir(parents=True)
-    busybox = folder / "bin" / "busybox"
-    busybox.write_bytes(needs.busybox().read_bytes())
-    busybox.chmod(0o755)
-    command = ["/bin/busybox", "echo", "made from a folder"]
-    cluster.add_image("testbed.local/folder:1", folder, command)
-
-    container = pods.container() | {"image": "testbed.local/folder:1"}
-    del container["command"]
-    cluster.run(pods.pod("one", container))
-    cluster.await_pod("one", lambda pod: bool(pod["status"].get("phase") == "Succeeded"))
-
-    log = cluster.api.get("/api/v1/namespaces/default/pods/one/log")
-    assert log == "made from a folder\n"
