@@ -100,10 +100,12 @@ def architecture(present: str) -> str:
 def _picture(layers: list[str]) -> Iterator[str]:
     width = max(len(layer) for layer in layers)
     for layer in layers:
-        first = layer.split("|", maxsplit=1)[0].strip()
-        package = __import__(f"partita.{first}", fromlist=["__doc__"])
-        summary = (package.__doc__ or "").strip().splitlines()[0]
-        yield f"{layer:<{width}}  {summary}"
+        shown = layer
+        for name in layer.split("|"):
+            package = __import__(f"partita.{name.strip()}", fromlist=["__doc__"])
+            summary = (package.__doc__ or "").strip().splitlines()[0]
+            yield f"{shown:<{width}}  {summary}"
+            shown = ""
 
 
 def main() -> int:

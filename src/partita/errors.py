@@ -5,6 +5,8 @@
     PartitaError                 base; the command line prints it and its hint, never a traceback
     ├── InputError               a file that was given cannot be used (missing, truncated …)
     ├── UsageError               the command line asks for something that makes no sense
+    ├── DriverError              the GPU driver refused
+    ├── ImpossibleWorldError     the simulator is told to become what no hardware can be
     ├── UnknownModelError        no GPU of that name is in the catalogue
     ├── UnknownProfileError      the GPU model has no MIG profile of that name
     └── IllegalLayoutError       instances that cannot stand together on one GPU
@@ -16,7 +18,9 @@ A foreign error (YAML, XML, the file system) is translated once, in the adapter 
 from dataclasses import dataclass
 
 __all__ = [
+    "DriverError",
     "IllegalLayoutError",
+    "ImpossibleWorldError",
     "InputError",
     "PartitaError",
     "UnknownModelError",
@@ -67,6 +71,24 @@ class InputError(PartitaError):
 @dataclass(kw_only=True)
 class UsageError(PartitaError):
     """When the command line combines things that do not go together."""
+
+
+@dataclass(kw_only=True)
+class DriverError(PartitaError):
+    """When the GPU driver refuses what was asked of it.
+
+    Attributes:
+        failure: Its reason, a value of ``ports.gpu_driver.DriverFailure``.
+        uuid: GPU it concerns, None for the driver as a whole.
+    """
+
+    failure: str
+    uuid: str | None = None
+
+
+@dataclass(kw_only=True)
+class ImpossibleWorldError(PartitaError):
+    """When a simulation is told to become something that the real thing cannot be."""
 
 
 @dataclass(kw_only=True)

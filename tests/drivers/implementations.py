@@ -1,0 +1,10 @@
+"""Every implementation of the driver; the facts of this folder are asked of each."""
+
+from collections.abc import Mapping
+
+from tests.drivers import simulated
+from tests.drivers.driver_under_test import Implementation
+
+IMPLEMENTATIONS: Mapping[str, Implementation] = {
+    "simulated": simulated.start,
+}
