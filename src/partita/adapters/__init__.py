@@ -1,1 +1,1 @@
-"""Readers of outside formats: each turns one file into an ``Observation``. They translate only."""
+"""Translators between the outside and our nouns: files of others, and the GPU driver."""
