@@ -116,6 +116,14 @@ def test_node_alone_is_checked(folder: Path) -> None:
     assert "needs at least 4 GPUs and the node has 3" in result.output
 
 
+def test_one_unusable_file_does_not_hide_the_others(folder: Path) -> None:
+    """What is wrong in the other files is told all the same."""
+    (folder / "broken.yaml").write_text("hello: [1\n", encoding="utf-8")
+    result = _check(folder / "broken.yaml", folder / "node.json")
+    assert isinstance(result.exception, InputError)
+    assert "needs at least 4 GPUs and the node has 3" in result.output
+
+
 @pytest.mark.parametrize("text", ["kind: Service\n", "hello: [1\n", "just words", ""])
 def test_what_is_not_understood_is_refused(tmp_path: Path, text: str) -> None:
     """An unknown document, a broken one and an empty one are errors, not clean."""

@@ -49,11 +49,16 @@ def command(
     Exits with 0 when there is neither an error nor a warning, with 1 when there is, and with 2 when
     a file cannot be read.
     """
-    found, configs = _check_files(paths)
+    found, configs, unusable = _check_files(paths)
     for path in node_paths:
         found += _check_observations(sources.read([path]), configs, path)
     shown = [f for f in found if not (quiet and f.severity is Severity.INFO)]
-    _show(shown, form)
+    if shown or len(unusable) < len(paths):
+        _show(shown, form)
+    for error in unusable[:-1]:
+        click.echo(f"error: {error}", err=True)
+    if unusable:
+        raise unusable[-1]
     if any(finding.severity is not Severity.INFO for finding in found):
         context.exit(_FOUND)
 
@@ -70,20 +75,31 @@ def read_text(path: str) -> str:
     return text
 
 
-def _check_files(paths: Sequence[str]) -> tuple[list[Finding], Configs]:
+def _check_files(paths: Sequence[str]) -> tuple[list[Finding], Configs, list[InputError]]:
+    """Check each file; one that cannot be used does not keep the others from being checked."""
     found: list[Finding] = []
     configs = Configs()
+    unusable: list[InputError] = []
     for path in paths:
-        text = read_text(path)
-        if _is_cluster_file(text, path):
-            found += _check_cluster_file(text, path)
-            continue
-        reading = lint.read(text, path)
-        found += reading.findings
-        configs += reading.configs
-        if Kind.NODE in reading.kinds:
-            found += _check_observations(_observations(text, path), reading.configs, path)
-    return found, configs
+        try:
+            findings, more = _check_file(path)
+        except InputError as error:
+            unusable.append(error)
+        else:
+            found += findings
+            configs += more
+    return found, configs, unusable
+
+
+def _check_file(path: str) -> tuple[list[Finding], Configs]:
+    text = read_text(path)
+    if _is_cluster_file(text, path):
+        return _check_cluster_file(text, path), Configs()
+    reading = lint.read(text, path)
+    found = list(reading.findings)
+    if Kind.NODE in reading.kinds:
+        found += _check_observations(_observations(text, path), reading.configs, path)
+    return found, reading.configs
 
 
 def _is_cluster_file(text: str, path: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from partita.catalog import library
 from partita.config.partition_policy import PartitionPolicy
 from partita.model.fleet import Fleet
-from partita.model.gpu import Gpu
+from partita.model.gpu import Gpu, Hold
 from partita.model.resource import WHOLE_GPU, mig_profile, mig_resource
 from partita.planner import blocking, eligibility
 from partita.planner.choice import Chosen
@@ -291,7 +291,9 @@ def _blocked(case: Case, eligible: Sequence[Site]) -> _Verdict:
         detail = f"every place for {case.resource} may be taken: {_places(held)}"
         return Reason.UNKNOWN_LAYOUT, detail, changes
     if held:
-        detail = f"every place for {case.resource} is held: {_places(held)}"
+        surely = any(i.hold is Hold.HELD for b in held for i in b.instances)
+        is_held = "is held" if surely or not any(b.instances for b in held) else "may be held"
+        detail = f"every place for {case.resource} {is_held}: {_places(held)}"
     else:
         detail = f"{case.resource} does not fit beside what stands"
     if not changes:
