@@ -18,7 +18,7 @@ from partita.catalog.gpu_model import (
 from partita.errors import UnknownModelError
 from partita.model.placement import Placement
 
-__all__ = ["find", "get", "models", "search", "sources"]
+__all__ = ["find", "get", "models", "profile", "search", "sources"]
 
 _MIG_SUFFIX = re.compile(r"-MIG-.*$")
 _REMARK = re.compile(r"\s*\([^)]*\)$")  # some aliases say in brackets who uses them
@@ -68,6 +68,12 @@ def search(text: str) -> tuple[GpuModel, ...]:
     if exact or not wanted:
         return tuple(exact[:1])
     return _matching(_whole_words(wanted)) or _matching(re.compile(rf"(^|-){re.escape(wanted)}"))
+
+
+def profile(model_id: str | None, name: str) -> Profile | None:
+    """Return the MIG profile of a model by name or alias, None when either is not known."""
+    model = find(model_id) if model_id is not None else None
+    return model.mig.by_name.get(name) if model is not None and model.mig is not None else None
 
 
 def get(name: str) -> GpuModel:

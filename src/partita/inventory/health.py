@@ -70,23 +70,18 @@ def _slices(gpu: Gpu) -> Iterator[tuple[str, int]]:
     if gpu.problem is not None or gpu.single_strategy:
         return
     if gpu.mig_mode is not MigMode.ON:
-        yield _whole(gpu), gpu.replicas
+        yield gpu.resource, gpu.replicas
     for instance in gpu.instances:
         yield _resource(gpu, instance), 1
 
 
-def _whole(gpu: Gpu) -> str:
-    return resource.shared(resource.WHOLE_GPU) if gpu.renamed else resource.WHOLE_GPU
-
-
 def _resource(gpu: Gpu, instance: GpuInstance) -> str:
-    model = library.find(gpu.model) if gpu.model is not None else None
-    known = model.mig.by_name.get(instance.profile) if model and model.mig else None
+    known = library.profile(gpu.model, instance.profile)
     return resource.mig_resource(known.name if known is not None else instance.profile)
 
 
 def _marked(gpu: Gpu, missing: Mapping[tuple[str, str], int]) -> Gpu:
-    whole = gpu.mig_mode is not MigMode.ON and (gpu.node, _whole(gpu)) in missing
+    whole = gpu.mig_mode is not MigMode.ON and (gpu.node, gpu.resource) in missing
     hold = Hold.POSSIBLE if whole and gpu.hold is Hold.FREE else gpu.hold
     instances = tuple(
         replace(instance, hold=Hold.POSSIBLE)

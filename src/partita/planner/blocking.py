@@ -7,7 +7,7 @@ from partita.catalog.gpu_model import Profile
 from partita.model.gpu import Gpu, GpuInstance, MigMode
 from partita.model.placement import Placement
 from partita.model.resource import WHOLE_GPU, mig_profile, unshared
-from partita.planner.geometry import Geometry, geometry
+from partita.planner.geometry import Geometry, geometry_of
 from partita.planner.plan import Blocker
 from partita.planner.solver import Site
 
@@ -89,7 +89,7 @@ def some(names: Sequence[str]) -> str:
 
 def _limiting(gpu: Gpu, profile: str) -> tuple[GpuInstance, ...]:
     """Held instances that use up the engines or the instance limit that the profile needs."""
-    table = _table(gpu)
+    table = geometry_of(gpu)
     number = table.number(profile)
     pinned = [i for i in gpu.instances if i.hold.pinned]
     if table.fits_together(_counts(table, pinned, number)):
@@ -104,12 +104,6 @@ def _counts(table: Geometry, instances: Sequence[GpuInstance], one_more: int) ->
         number = table.number(instance.profile)
         counts[number] = counts.get(number, 0) + 1
     return counts
-
-
-def _table(gpu: Gpu) -> Geometry:
-    model = library.get(gpu.model or gpu.product)
-    assert model.mig is not None
-    return geometry(model.mig)
 
 
 def _blocker(

@@ -5,10 +5,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from partita.catalog import library
 from partita.catalog.gpu_model import MigCapability, Profile
 from partita.catalog.legality import engine_pool
+from partita.model.gpu import Gpu
 
-__all__ = ["Geometry", "New", "arrangements", "every_arrangement", "future", "geometry"]
+__all__ = [
+    "Geometry",
+    "New",
+    "arrangements",
+    "every_arrangement",
+    "future",
+    "geometry",
+    "geometry_of",
+]
 
 New = tuple[int, int]  # (profile number, start)
 _Masks = tuple[tuple[tuple[int, int], ...], ...]
@@ -79,6 +89,13 @@ def geometry(mig: MigCapability) -> Geometry:
         known = (mig, replace(plain, unlimited=_unlimited(plain)))
         _GEOMETRIES[id(mig)] = known
     return known[1]
+
+
+def geometry_of(gpu: Gpu) -> Geometry:
+    """Return the geometry of a GPU whose model is known and has MIG."""
+    model = library.get(gpu.model or gpu.product)
+    assert model.mig is not None
+    return geometry(model.mig)
 
 
 def future(table: Geometry, occupied: int) -> int:

@@ -10,7 +10,7 @@ from partita.model.gpu import Gpu, MigMode
 from partita.model.resource import WHOLE_GPU
 from partita.planner import refusal, waste
 from partita.planner.choice import choose
-from partita.planner.geometry import Geometry, geometry
+from partita.planner.geometry import geometry_of
 from partita.planner.outcome import Outcome, budget_mib
 from partita.planner.plan import (
     Assignment,
@@ -138,7 +138,7 @@ def _instances(gpu: Gpu, outcome: Outcome, grants: Sequence[Grant]) -> tuple[Pla
             PlannedInstance(profile=i.profile, candidates=i.candidates, standing=i)
             for i in gpu.instances
         )
-    table = _table(gpu)
+    table = geometry_of(gpu)
     waiting: dict[str, list[str]] = defaultdict(list)
     for grant in grants:
         if grant.profile is not None:
@@ -166,12 +166,6 @@ def _instances(gpu: Gpu, outcome: Outcome, grants: Sequence[Grant]) -> tuple[Pla
             PlannedInstance(profile=profile.name, candidates=(placement,), pods=tuple(pods))
         )
     return tuple(sorted(found, key=lambda i: (len(i.candidates) > 1, i.candidates, i.profile)))
-
-
-def _table(gpu: Gpu) -> Geometry:
-    model = library.get(gpu.model or gpu.product)
-    assert model.mig is not None
-    return geometry(model.mig)
 
 
 def _assignments(gpu_plan: GpuPlan, grants: Sequence[Grant]) -> Iterator[Assignment]:
@@ -204,7 +198,7 @@ def _assignments(gpu_plan: GpuPlan, grants: Sequence[Grant]) -> Iterator[Assignm
 
 
 def _catalogue_name(gpu_plan: GpuPlan, instance: PlannedInstance) -> str:
-    table = _table(gpu_plan.gpu)
+    table = geometry_of(gpu_plan.gpu)
     return table.profiles[table.number(instance.profile)].name
 
 
@@ -230,7 +224,7 @@ def _steps(gpu_plan: GpuPlan) -> Iterator[Step]:
         )
     new = [i for i in gpu_plan.instances if i.standing is None]
     for planned in sorted(new, key=lambda i: (-i.candidates[0].size, i.candidates[0].start)):
-        table = _table(gpu)
+        table = geometry_of(gpu)
         yield Create(
             node=gpu.node,
             index=gpu.index,

@@ -9,7 +9,7 @@ from partita.model.gpu import Gpu, Hold
 from partita.model.resource import WHOLE_GPU, mig_profile, mig_resource
 from partita.planner import blocking, eligibility
 from partita.planner.choice import Chosen
-from partita.planner.counterpart import existing, fitting
+from partita.planner.counterpart import existing
 from partita.planner.outcome import budget_mib
 from partita.planner.plan import (
     Assignment,
@@ -20,7 +20,7 @@ from partita.planner.plan import (
     Reason,
     Unfit,
 )
-from partita.planner.remedy import Case, remedies
+from partita.planner.remedy import Case, other_profile, remedies
 from partita.planner.solver import Site
 from partita.planner.trial import Trial
 
@@ -113,13 +113,10 @@ def _no_such_resource(case: Case) -> _Verdict:
 
 def _counterpart(case: Case, allowed: Sequence[Site]) -> Iterator[Change]:
     """The nearest profile of the boards that are there, first one that fits now."""
-    for found in fitting(case.resource, allowed, case.plans):
-        other = mig_resource(found.profile)
-        if case.trial.asks(case.pod, found.gpu.node, case.resource, other):
-            at = f" at {found.placement}" if found.placement is not None else ""
-            text = f"ask for {other}: fits now on {_name(found.gpu)}{at}"
-            yield Change(kind=ChangeKind.ASK_OTHER_PROFILE, text=text)
-            return
+    fitting = tuple(other_profile(case, allowed))
+    if fitting:
+        yield from fitting
+        return
     near = existing(case.resource, allowed)
     if near:
         other, product = mig_resource(near[0].profile), near[0].gpu.product

@@ -13,7 +13,7 @@ from partita.planner.plan import Blocker, Change, ChangeKind, GpuPlan
 from partita.planner.solver import Site
 from partita.planner.trial import Trial
 
-__all__ = ["Case", "remedies"]
+__all__ = ["Case", "other_profile", "remedies"]
 
 _NODES = 4  # nodes on which a change is tried
 _TRIES = 6  # changes of one kind that are tried
@@ -62,7 +62,7 @@ def remedies(
     """
     return (
         *_placements(eligible),
-        *_other_profile(case, eligible),
+        *other_profile(case, eligible),
         *_reset(case, eligible),
         *_end(case, blockers),
         *_add(case, eligible),
@@ -79,7 +79,8 @@ def _placements(eligible: Sequence[Site]) -> Iterator[Change]:
             return
 
 
-def _other_profile(case: Case, eligible: Sequence[Site]) -> Iterator[Change]:
+def other_profile(case: Case, eligible: Sequence[Site]) -> Iterator[Change]:
+    """Yield the nearest other profile that fits beside the plan, if there is one."""
     for found in fitting(case.resource, eligible, case.plans)[:_TRIES]:
         other = mig_resource(found.profile)
         if case.trial.asks(case.pod, found.gpu.node, case.resource, other):

@@ -177,10 +177,9 @@ def _pinned(gpu: Gpu) -> Iterator[tuple[str, str | None, int | None]]:
     """Yield (resource, profile, memory) of each slice that must stay."""
     if gpu.hold is not Hold.FREE and gpu.mig_mode is not MigMode.ON:
         yield from [(gpu.resource, None, budget_mib(gpu, gpu.replicas))] * gpu.replicas
-    model = library.find(gpu.model) if gpu.model is not None else None
     for instance in gpu.instances:
         if instance.hold.pinned:
-            known = model.mig.by_name.get(instance.profile) if model and model.mig else None
+            known = library.profile(gpu.model, instance.profile)
             name = known.name if known is not None else instance.profile
             resource = gpu.resource if gpu.single_strategy else mig_resource(name)
             yield resource, name, known.memory_mib if known is not None else None

@@ -1,12 +1,11 @@
 """Strict reading of the fleet file: mappings with known keys, values with their place."""
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from partita.config import yaml_nodes
+from partita.config import inspection, yaml_nodes
 from partita.config.untyped import shown
 from partita.config.yaml_nodes import Position, YamlMapping, YamlNode, YamlScalar, YamlSequence
 from partita.errors import InputError
@@ -169,9 +168,9 @@ def _refuse_repeated(node: YamlMapping, path: str) -> None:
 
 
 def _nearest(key: str, keys: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(key[:80], keys, n=1, cutoff=0.5)
+    near = inspection.nearest(key[:80], keys, cutoff=0.5)
     known = "the keys are " + ", ".join(keys)
-    return f"did you mean {near[0]}? {known}" if near else known
+    return f"did you mean {near}? {known}" if near is not None else known
 
 
 def _kind(node: YamlNode) -> str:
