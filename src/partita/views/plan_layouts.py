@@ -160,6 +160,8 @@ def _words(plan: GpuPlan, drawn: set[str], *, alone: bool) -> Iterator[tuple[str
         state = _held_by(gpu.hold, gpu.holders) if gpu.hold.pinned else "free"
         if not gpu.hold.pinned and holds != {Hold.FREE}:
             state = "not all free"
+        if gpu.problem is not None:
+            state = "in error, offers nothing"
         if gpu.replicas > 1 and gpu.slots_held:
             state = f"{gpu.slots_held} of them {state}"
         yield "stands", f"{_layout(gpu.mig_mode, gpu.replicas, None, gpu.instances)}, {state}"
