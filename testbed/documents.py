@@ -55,6 +55,9 @@ state = "{state}"
 [grpc]
 address = "{state}/containerd.sock"
 
+[plugins.'io.containerd.nri.v1.nri']
+disable = true  # its socket has one path for all nodes of the machine
+
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = "{PAUSE}"
 
