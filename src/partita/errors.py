@@ -6,6 +6,7 @@
     ├── InputError               a file that was given cannot be used (missing, truncated …)
     ├── UsageError               the command line asks for something that makes no sense
     ├── DriverError              the GPU driver refused
+    ├── KubeletError             the kubelet of the node gives no answer
     ├── ImpossibleWorldError     the simulator is told to become what no hardware can be
     ├── UnknownModelError        no GPU of that name is in the catalogue
     ├── UnknownProfileError      the GPU model has no MIG profile of that name
@@ -22,6 +23,7 @@ __all__ = [
     "IllegalLayoutError",
     "ImpossibleWorldError",
     "InputError",
+    "KubeletError",
     "PartitaError",
     "UnknownModelError",
     "UnknownProfileError",
@@ -84,6 +86,11 @@ class DriverError(PartitaError):
 
     failure: str
     uuid: str | None = None
+
+
+@dataclass(kw_only=True)
+class KubeletError(PartitaError):
+    """When the kubelet of the node is absent, refuses, or cannot be understood."""
 
 
 @dataclass(kw_only=True)

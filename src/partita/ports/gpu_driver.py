@@ -19,8 +19,19 @@ __all__ = [
     "DriverProcess",
     "GpuDriver",
     "HealthEvent",
+    "MigDevice",
     "ModeChange",
+    "Recovery",
 ]
+
+
+class Recovery(Enum):
+    """What the driver says a GPU needs before it is well again."""
+
+    NONE = "nothing"
+    RESET = "a reset of the GPU"
+    DRAIN = "its programs to end, and then a reset"
+    REBOOT = "a reboot of the node"
 
 
 class ModeChange(Enum):
@@ -47,6 +58,21 @@ class DriverFailure(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MigDevice:
+    """A compute instance of a GPU instance, as programs see it.
+
+    Attributes:
+        uuid: ``MIG-…``.
+        index: NVML index of the MIG device on its GPU; they may have holes, and change.
+        compute_instance_id: Compute-instance id within its GPU instance.
+    """
+
+    uuid: str
+    index: int
+    compute_instance_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverInstance:
     """A GPU instance as the driver has it, with one MIG device when it is whole.
 
@@ -54,13 +80,13 @@ class DriverInstance:
         instance_id: GPU-instance id.
         profile_id: Profile id.
         placement: Where it stands.
-        mig_uuids: UUIDs of its MIG devices, one per compute instance; empty without any.
+        mig_devices: Its MIG devices, one per compute instance; empty without any.
     """
 
     instance_id: int
     profile_id: int
     placement: Placement
-    mig_uuids: tuple[str, ...] = ()
+    mig_devices: tuple[MigDevice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +114,7 @@ class DriverGpu:
     Attributes:
         uuid: ``GPU-…``.
         index: NVML index.
+        minor: Minor number of its device node (``/dev/nvidia<minor>``), None when unknown.
         product: Product name.
         pci_device: PCI device and vendor id, ``0xDDDDVVVV``.
         pci_bus_id: PCI bus id, ``00000000:01:00.0``.
@@ -97,11 +124,13 @@ class DriverGpu:
         mig_mode: Current MIG mode.
         pending_mig_mode: MIG mode after the next reset.
         instances: GPU instances, by placement.
+        recovery: What it needs before it is well again, None when the driver does not say.
         failure: Why the GPU cannot be read or used, None when it can.
     """
 
     uuid: str
     index: int
+    minor: int | None = None
     product: str
     pci_device: str
     pci_bus_id: str
@@ -111,6 +140,7 @@ class DriverGpu:
     mig_mode: MigMode = MigMode.UNSUPPORTED
     pending_mig_mode: MigMode = MigMode.UNSUPPORTED
     instances: tuple[DriverInstance, ...] = ()
+    recovery: Recovery | None = None
     failure: DriverFailure | None = None
 
 
