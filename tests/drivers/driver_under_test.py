@@ -11,7 +11,14 @@ from typing import Protocol
 from partita.errors import DriverError
 from partita.model.gpu import MigMode
 from partita.model.placement import Placement
-from partita.ports.gpu_driver import DriverFailure, DriverGpu, DriverInstance, GpuDriver, ModeChange
+from partita.ports.gpu_driver import (
+    DriverFailure,
+    DriverGpu,
+    DriverInstance,
+    GpuDriver,
+    ModeChange,
+    Recovery,
+)
 from partita.simulator.gpus import Operation
 
 
@@ -37,6 +44,10 @@ class DriverUnderTest(Protocol):
 
     def recover(self, uuid: str) -> None:
         """Let a lost GPU be there again, as it was."""
+        ...
+
+    def need(self, uuid: str, recovery: Recovery) -> None:
+        """Let a GPU need something before it is well again."""
         ...
 
     def emit(self, uuid: str, xid: int) -> None:

@@ -20,6 +20,7 @@ class SimulatedNode:
         self.end_process = self.gpus.end_process
         self.lose = self.gpus.lose
         self.recover = self.gpus.recover
+        self.need = self.gpus.need
         self._process_ids = itertools.count(4001)
 
     def add_process(self, uuid: str, instance_id: int | None = None) -> int:

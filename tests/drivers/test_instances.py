@@ -30,7 +30,8 @@ def test_what_creation_returns_is_what_then_stands(node: DriverUnderTest) -> Non
     assert only(node.driver).instances == (created,)
     assert created.profile_id == THREE_SLICES
     assert created.placement == Placement(start=4, size=4)
-    assert [mig_uuid[:4] for mig_uuid in created.mig_uuids] == ["MIG-"]
+    (device,) = created.mig_devices
+    assert (device.uuid[:4], device.index, device.compute_instance_id) == ("MIG-", 0, 0)
 
 
 def test_instances_are_listed_by_placement(node: DriverUnderTest) -> None:
@@ -48,7 +49,20 @@ def test_every_mig_device_has_a_uuid_of_its_own(node: DriverUnderTest) -> None:
     second = create(node.driver, uuid, SMALLEST, "1:1")
     node.driver.destroy_instance(uuid, first.instance_id)
     again = create(node.driver, uuid, SMALLEST, "0:1")
-    assert len({*first.mig_uuids, *second.mig_uuids, *again.mig_uuids}) == 3
+    devices = (*first.mig_devices, *second.mig_devices, *again.mig_devices)
+    assert len({device.uuid for device in devices}) == 3
+
+
+def test_mig_devices_are_numbered_across_the_gpu(node: DriverUnderTest) -> None:
+    """The index of a MIG device is unique on its GPU; that of one that is gone can come again."""
+    uuid = partitioned(node.driver)
+    left = create(node.driver, uuid, SMALLEST, "0:1")
+    create(node.driver, uuid, SMALLEST, "1:1")
+    node.driver.destroy_instance(uuid, left.instance_id)
+    create(node.driver, uuid, SMALLEST, "2:1")
+    standing = only(node.driver).instances
+    assert [d.index for instance in standing for d in instance.mig_devices] == [1, 0]
+    assert {d.compute_instance_id for i in standing for d in i.mig_devices} == {0}
 
 
 def test_ids_tell_sizes_apart_but_are_no_starts(node: DriverUnderTest) -> None:

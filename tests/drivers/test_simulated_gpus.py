@@ -10,7 +10,7 @@ from partita.catalog import library
 from partita.errors import ImpossibleWorldError, UnknownModelError
 from partita.inventory import numbering
 from partita.model.gpu import MigMode
-from partita.ports.gpu_driver import DriverFailure, GpuDriver, HealthEvent
+from partita.ports.gpu_driver import DriverFailure, GpuDriver, HealthEvent, Recovery
 from partita.simulator import gpus
 from partita.simulator.gpu_driver import SimulatedGpuDriver
 from partita.simulator.gpus import SimulatedGpus
@@ -109,6 +109,15 @@ def test_a_reboot_resets() -> None:
     driver.set_mig_mode(only(driver).uuid, MigMode.ON)
     world.reboot()
     assert only(driver).mig_mode is MigMode.ON
+
+
+@pytest.mark.parametrize("need", [Recovery.RESET, Recovery.DRAIN, Recovery.REBOOT])
+def test_a_reboot_ends_every_need(need: Recovery) -> None:
+    """After a reboot of the node its GPUs are well."""
+    world, driver = _node("A100-SXM4-40GB")
+    world.need(only(driver).uuid, need)
+    world.reboot()
+    assert only(driver).recovery is Recovery.NONE
 
 
 def test_a_second_driver_sees_what_the_first_did() -> None:

@@ -43,4 +43,14 @@ int copy_text(char *target, unsigned length, const char *text);
         if (entered != SUCCESS) return entered;     \
     } while (0)
 
+/* Opens the state for a call on a GPU or one of its MIG devices. */
+#define ENTER_DEVICE(state, handle, gpu, mig)                                 \
+    ENTER(state);                                                             \
+    unsigned gpu;                                                             \
+    ComputeInstance *mig;                                                     \
+    do {                                                                      \
+        int found = find_device(state, handle, &gpu, &mig);                   \
+        if (found != SUCCESS) return leave(state, found, 0);                  \
+    } while (0)
+
 #endif

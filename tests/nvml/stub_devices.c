@@ -19,15 +19,6 @@ typedef struct {
     unsigned instance, compute;
 } ProcessInfo;
 
-#define ENTER_DEVICE(state, handle, gpu, mig)                                 \
-    ENTER(state);                                                             \
-    unsigned gpu;                                                             \
-    ComputeInstance *mig;                                                     \
-    do {                                                                      \
-        int found = find_device(state, handle, &gpu, &mig);                   \
-        if (found != SUCCESS) return leave(state, found, 0);                  \
-    } while (0)
-
 EXPORT int nvmlDeviceGetCount_v2(unsigned *count) {
     ENTER(state);
     *count = (unsigned)state->gpu_count;
@@ -203,17 +194,3 @@ EXPORT int nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, unsigned *c
                                                       ProcessInfo *list) {
     return list_processes(__func__, device, 'M', count, list);
 }
-
-/* Sensors that monitoring tools ask for and this world has not. */
-#define ABSENT(name) \
-    EXPORT int name(Device device, void *answer) { \
-        (void)answer; \
-        ENTER_DEVICE(state, device, gpu, mig); \
-        return leave(state, NOT_SUPPORTED, 0); \
-    }
-ABSENT(nvmlDeviceGetFanSpeed)
-ABSENT(nvmlDeviceGetPowerUsage)
-ABSENT(nvmlDeviceGetEnforcedPowerLimit)
-ABSENT(nvmlDeviceGetUtilizationRates)
-ABSENT(nvmlDeviceGetPersistenceMode)
-ABSENT(nvmlDeviceGetNumaNodeId)

@@ -74,13 +74,22 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+/* nvml.h: a wait fails with GPU_IS_LOST when a GPU of the set has fallen off the bus. Here it gives
+ * first what happened before. */
+static int has_lost(const State *state, const EventSet *set) {
+    for (int i = 0; i < state->gpu_count; i++)
+        if (set->types[i] && state->gpus[i].lost) return 1;
+    return 0;
+}
+
 EXPORT int nvmlEventSetWait_v2(EventSet *set, EventData *data, unsigned milliseconds) {
     double end = now() + milliseconds / 1e3;
     for (;;) {
         ENTER(state);
-        int found = take(state, set, data);
+        int found = take(state, set, data), lost = has_lost(state, set);
         leave(state, SUCCESS, 0);
         if (found) return SUCCESS;
+        if (lost) return GPU_IS_LOST;
         if (now() >= end) return TIMED_OUT;
         usleep(PAUSE_MICROSECONDS);
     }

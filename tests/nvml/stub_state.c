@@ -81,6 +81,23 @@ static int read_event(State *state, const char *line) {
                             &e->instance, &e->compute);
 }
 
+static int read_reading(State *state, const char *line) {
+    Reading *r = NEXT(readings, reading_count);
+    return r && 3 == sscanf(line, "%u %95s %llu", &r->gpu, r->name, &r->value);
+}
+
+static int read_sample(State *state, const char *line) {
+    Sample *s = NEXT(samples, sample_count);
+    return s && 4 == sscanf(line, "%u %95s %llu %llu", &s->gpu, s->name, &s->microseconds,
+                            &s->value);
+}
+
+static int read_process_sample(State *state, const char *line) {
+    ProcessSample *s = NEXT(process_samples, process_sample_count);
+    return s && 7 == sscanf(line, "%u %u %llu %u %u %u %u", &s->gpu, &s->pid, &s->microseconds,
+                            &s->processors, &s->memory, &s->encoder, &s->decoder);
+}
+
 static int read_injected(State *state, const char *line) {
     Injected *i = NEXT(injected, injected_count);
     return i && 3 == sscanf(line, "%95s %d %d", i->call, &i->code, &i->times);
@@ -102,7 +119,8 @@ static const struct {
     {"driver ", read_driver}, {"gpu ", read_gpu}, {"profile ", read_profile},
     {"compute-profile ", read_compute_profile}, {"instance ", read_instance},
     {"compute-instance ", read_compute}, {"process ", read_process}, {"event ", read_event},
-    {"error ", read_injected}, {"client ", read_client},
+    {"reading ", read_reading}, {"sample ", read_sample},
+    {"process-sample ", read_process_sample}, {"error ", read_injected}, {"client ", read_client},
 };
 
 static int read_line(State *state, const char *line) {
@@ -111,6 +129,28 @@ static int read_line(State *state, const char *line) {
         if (!strncmp(line, readers[i].word, length)) return readers[i].read(state, line + length);
     }
     return *line == '\n' || *line == '#';
+}
+
+/* What the file said when it was last read; the lock on the file guards it. A text that is the same
+ * byte for byte is not taken apart again: that is most of what a call costs. */
+enum { MOST_BYTES = 1 << 20 };
+static char known_text[MOST_BYTES];
+static size_t known_size;
+static State known_state;
+static int is_known;
+
+static int recall(Held *held) {
+    static char text[MOST_BYTES];
+    size_t size = fread(text, 1, sizeof text, held->file);
+    rewind(held->file);
+    if (is_known && size == known_size && !memcmp(text, known_text, size)) {
+        held->state = known_state;
+        return 1;
+    }
+    is_known = 0;
+    known_size = size;
+    memcpy(known_text, text, size);
+    return 0;
 }
 
 State *state_open(void) {
@@ -122,6 +162,7 @@ State *state_open(void) {
         free(held);
         return NULL;
     }
+    if (recall(held)) return &held->state;
     char line[1024];
     while (fgets(line, sizeof line, held->file)) {
         if (!read_line(&held->state, line)) {
@@ -130,6 +171,8 @@ State *state_open(void) {
             return NULL;
         }
     }
+    known_state = held->state;
+    is_known = 1;
     return &held->state;
 }
 
@@ -160,6 +203,22 @@ static void write_facts(const State *s, FILE *f) {
     }
 }
 
+static void write_measured(const State *s, FILE *f) {
+    for (int i = 0; i < s->reading_count; i++) {
+        const Reading *r = &s->readings[i];
+        fprintf(f, "reading %u %s %llu\n", r->gpu, r->name, r->value);
+    }
+    for (int i = 0; i < s->sample_count; i++) {
+        const Sample *p = &s->samples[i];
+        fprintf(f, "sample %u %s %llu %llu\n", p->gpu, p->name, p->microseconds, p->value);
+    }
+    for (int i = 0; i < s->process_sample_count; i++) {
+        const ProcessSample *p = &s->process_samples[i];
+        fprintf(f, "process-sample %u %u %llu %u %u %u %u\n", p->gpu, p->pid, p->microseconds,
+                p->processors, p->memory, p->encoder, p->decoder);
+    }
+}
+
 static void write_standing(const State *s, FILE *f) {
     for (int i = 0; i < s->instance_count; i++) {
         const Instance *n = &s->instances[i];
@@ -181,6 +240,7 @@ static void write_standing(const State *s, FILE *f) {
         fprintf(f, "event %u %u %llu %llu %u %u\n", e->number, e->gpu, e->type, e->data,
                 e->instance, e->compute);
     }
+    write_measured(s, f);
     for (int i = 0; i < s->injected_count; i++)
         fprintf(f, "error %s %d %d\n", s->injected[i].call, s->injected[i].code,
                 s->injected[i].times);

@@ -12,6 +12,7 @@
 #define MOST_PROFILES 24
 #define MOST_PLACEMENTS 16
 #define MOST_ROWS 512
+#define MOST_READINGS 2048
 
 enum { DECODER, ENCODER, JPEG, OFA, ENGINES };
 
@@ -67,6 +68,25 @@ typedef struct {
     unsigned long long type, data;
 } Event;
 
+/* What a call tells of a GPU: without it the GPU does not support the call. */
+typedef struct {
+    unsigned gpu;
+    char name[TEXT];
+    unsigned long long value;
+} Reading;
+
+typedef struct {
+    unsigned gpu;
+    char name[TEXT]; /* as that of a reading */
+    unsigned long long microseconds, value;
+} Sample;
+
+typedef struct {
+    unsigned gpu, pid;
+    unsigned long long microseconds;
+    unsigned processors, memory, encoder, decoder;
+} ProcessSample;
+
 typedef struct { char call[TEXT]; int code, times; } Injected;
 
 typedef struct {
@@ -80,10 +100,14 @@ typedef struct {
     ComputeInstance compute[MOST_ROWS];
     Process processes[MOST_ROWS];
     Event events[MOST_ROWS];
+    Reading readings[MOST_READINGS];
+    Sample samples[MOST_ROWS];
+    ProcessSample process_samples[MOST_ROWS];
     Injected injected[MOST_ROWS];
     int clients[MOST_ROWS];
     int gpu_count, profile_count, compute_profile_count, instance_count, compute_count,
-        process_count, event_count, injected_count, client_count;
+        process_count, event_count, reading_count, sample_count, process_sample_count,
+        injected_count, client_count;
 } State;
 
 /* Locks and reads the file. Returns NULL when there is none or it cannot be understood. */

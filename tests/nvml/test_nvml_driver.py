@@ -1,20 +1,23 @@
 """What the driver over NVML does with a library that follows NVIDIA's rules."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pynvml  # type: ignore[import-untyped]
 import pytest
 from tests.nvml.world import ALWAYS, HANG, World, gpu_uuid
 
-from partita.adapters.nvml import NvmlDriver
+from partita.adapters.nvml import NvmlDriver, reset_with_nvidia_smi
 from partita.errors import DriverError
 from partita.model.gpu import MigMode
 from partita.model.placement import Placement
-from partita.ports.gpu_driver import DriverFailure, HealthEvent, ModeChange
+from partita.ports.gpu_driver import DriverFailure, HealthEvent, ModeChange, Recovery
 
 MakeWorld = Callable[..., World]
 MakeDriver = Callable[[World], NvmlDriver]
@@ -93,6 +96,65 @@ def test_without_nvml_there_is_no_driver(make_world: MakeWorld) -> None:
     assert refusal(NvmlDriver) == DriverFailure.UNKNOWN.value
 
 
+@pytest.mark.parametrize("code", [3, 13])
+def test_a_minor_number_that_is_not_told_is_none(
+    world: World, driver: NvmlDriver, code: int
+) -> None:
+    """Where NVML has no device node for a GPU, it is listed without a minor number."""
+    assert [gpu.minor for gpu in driver.gpus()] == [0, 1]
+    world.fail("nvmlDeviceGetMinorNumber", code, times=ALWAYS)
+    assert [(gpu.minor, gpu.failure) for gpu in driver.gpus()] == [(None, None)] * 2
+
+
+# ---- Recovery -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "recovery"),
+    [
+        (0, Recovery.NONE),
+        (1, Recovery.RESET),
+        (2, Recovery.REBOOT),
+        (3, Recovery.DRAIN),
+        (4, Recovery.DRAIN),
+        (5, Recovery.REBOOT),
+        (6, Recovery.RESET),
+        (7, Recovery.REBOOT),
+        (99, Recovery.REBOOT),
+    ],
+)
+def test_what_the_driver_recommends(
+    world: World, driver: NvmlDriver, action: int, recovery: Recovery
+) -> None:
+    """The recovery action is a number of nvml.h; one that is not known for sure means a reboot."""
+    world.tell(0, recovery=action)
+    assert [gpu.recovery for gpu in driver.gpus()] == [recovery, Recovery.NONE]
+
+
+@pytest.mark.parametrize("name", ["remap_pending", "retirement_pending"])
+def test_older_drivers_tell_what_waits_for_a_reset(
+    world: World, driver: NvmlDriver, name: str
+) -> None:
+    """Without a recovery action, rows to be remapped or pages to be retired ask for a reset."""
+    world.tell(0, **{"recovery": None, "remap_pending": None, name: 0})
+    assert driver.gpus()[0].recovery is Recovery.NONE
+    world.tell(0, **{name: 1})
+    assert driver.gpus()[0].recovery is Recovery.RESET
+    driver.reset(FIRST)
+    assert driver.gpus()[0].recovery is Recovery.NONE
+
+
+@pytest.mark.parametrize("code", [0, 2, 3, 13])
+def test_a_driver_that_tells_nothing_of_recovery(
+    world: World, driver: NvmlDriver, code: int
+) -> None:
+    """Without the fields, or without the call, what a GPU needs is unknown, and it is usable."""
+    world.tell(0, recovery=None, remap_pending=None)
+    if code:
+        world.fail("nvmlDeviceGetFieldValues", code, times=ALWAYS)
+    assert [driver.gpus()[0].recovery, driver.gpus()[0].failure] == [None, None]
+
+
 # ---- Instances ----------------------------------------------------------------------------------
 
 
@@ -109,7 +171,7 @@ def test_one_compute_instance_takes_all_of_a_gpu_instance(
         where = Placement(start=int(start), size=int(size))
         created = driver.create_instance(FIRST, int(row[2]), where)
         (compute,) = world.rows("compute-instance")
-        assert (compute[6], len(created.mig_uuids)) == (row[3], 1)
+        assert (compute[6], len(created.mig_devices)) == (row[3], 1)
         driver.destroy_instance(FIRST, created.instance_id)
 
 
@@ -122,6 +184,29 @@ def test_a_gpu_instance_without_its_compute_instance_is_undone(
     assert failure == DriverFailure.INSUFFICIENT_RESOURCES.value
     assert driver.gpus()[0].instances == ()
     assert driver.create_instance(FIRST, 9, LEFT).placement == LEFT
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetUUID", "nvmlDeviceGetComputeInstanceId"],
+)
+def test_a_mig_device_that_cannot_be_asked_is_not_absent(
+    world: World, driver: NvmlDriver, call: str
+) -> None:
+    """For that look the GPU has a failure: whoever believed it would take a device for gone."""
+    instance = driver.create_instance(FIRST, 9, LEFT)
+    world.fail(call, 6, times=ALWAYS)
+    assert driver.gpus()[0].failure is DriverFailure.NOT_FOUND
+    world.recover()
+    assert driver.gpus()[0].instances == (instance,)
+
+
+def test_instances_are_listed_before_their_mig_devices(world: World, driver: NvmlDriver) -> None:
+    """What another program creates in between is not seen at all, and not without its device."""
+    world.fail("nvmlDeviceGetMaxMigDeviceCount", 4)
+    world.fail("nvmlDeviceGetGpuInstances", 19)
+    failures = [driver.gpus()[0].failure for _ in range(3)]
+    assert failures == [DriverFailure.IN_USE, DriverFailure.NO_PERMISSION, None]
 
 
 def test_no_part_of_a_used_instance_is_destroyed(world: World, driver: NvmlDriver) -> None:
@@ -182,6 +267,20 @@ def test_a_failed_reset_leaves_the_driver_usable(world: World) -> None:
     driver.close()
 
 
+def test_a_reset_that_hangs_is_ended(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a timeout, and NVML is open again."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nexec sleep 600\n", encoding="ascii")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    driver = NvmlDriver(reset_command=lambda uuid: reset_with_nvidia_smi(uuid, timeout_seconds=0.1))
+    assert refusal(lambda: driver.reset(FIRST)) == DriverFailure.TIMEOUT.value
+    assert len(driver.gpus()) == len(world.rows("gpu"))
+    driver.close()
+
+
 def test_nvml_that_does_not_open_after_a_reset_is_tried_again(
     world: World, driver: NvmlDriver
 ) -> None:
@@ -220,6 +319,45 @@ def test_an_event_names_its_instance(world: World, driver: NvmlDriver) -> None:
         HealthEvent(uuid=SECOND, xid=79),
     )
     assert driver.wait_for_events(0.01) == ()
+
+
+def test_a_lost_gpu_does_not_hide_the_xids_of_the_others(world: World, driver: NvmlDriver) -> None:
+    """NVML fails every wait for a set with a lost GPU in it; the others are waited for still."""
+    world.lose(1)
+    assert driver.wait_for_events(0.01) == ()
+    world.raise_xid(0, 94)
+    assert [event.uuid for event in driver.wait_for_events(5)] == [FIRST]
+    world.lose(1, lost=False)
+    assert driver.wait_for_events(0) == ()
+    world.raise_xid(1, 48)
+    assert [event.uuid for event in driver.wait_for_events(5)] == [SECOND]
+
+
+def test_a_wait_that_fails_for_long_is_a_refusal(world: World, driver: NvmlDriver) -> None:
+    """When it fails for a new set as well, waiting is refused until it works again."""
+    world.fail("nvmlEventSetWait_v2", 15, times=ALWAYS)
+    assert refusal(lambda: driver.wait_for_events(1)) == DriverFailure.GPU_IS_LOST.value
+    world.recover()
+    assert driver.wait_for_events(0) == ()
+    world.raise_xid(0, 94)
+    assert [event.uuid for event in driver.wait_for_events(5)] == [FIRST]
+
+
+def test_a_failure_does_not_lose_the_events_before_it(
+    world: World, driver: NvmlDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was given is handed on; the next wait tells of the failure."""
+    wait = pynvml.nvmlEventSetWait_v2
+
+    def give_one_and_fail(*arguments: Any) -> Any:
+        given = wait(*arguments)
+        world.fail("nvmlEventSetWait_v2", 999, times=2)
+        return given
+
+    monkeypatch.setattr(pynvml, "nvmlEventSetWait_v2", give_one_and_fail)
+    world.raise_xid(0, 94)
+    assert [event.xid for event in driver.wait_for_events(5)] == [94]
+    assert refusal(lambda: driver.wait_for_events(0)) == DriverFailure.UNKNOWN.value
 
 
 def test_a_gpu_that_comes_back_is_watched(world: World, make_driver: MakeDriver) -> None:
@@ -272,6 +410,15 @@ for profile in (9, 14, 19):
 left = [pynvml.nvmlDeviceGetGpuInstanceRemainingCapacity(gpu, p) for p in (19, 14, 9, 0)]
 print(json.dumps([chosen, left]))
 """
+_PARTER = """
+import pynvml
+pynvml.nvmlInit()
+instance = pynvml.c_nvmlGpuInstance_t()
+create = pynvml._nvmlGetFunctionPointer("nvmlDeviceCreateGpuInstance")
+assert create(pynvml.nvmlDeviceGetHandleByIndex(0), 9, pynvml.byref(instance)) == 0
+for _ in range(2):
+    pynvml.nvmlGpuInstanceCreateComputeInstance(instance, 0)
+"""
 
 
 def run_python(text: str, timeout: float = 30) -> str:
@@ -284,10 +431,10 @@ def run_python(text: str, timeout: float = 30) -> str:
 
 def test_other_programs_see_the_same_gpus(driver: NvmlDriver) -> None:
     """A program that knows nothing of us lists GPUs and MIG devices with names and memory."""
-    (uuid,) = driver.create_instance(FIRST, 9, RIGHT).mig_uuids
+    (device,) = driver.create_instance(FIRST, 9, RIGHT).mig_devices
     assert json.loads(run_python(_READER)) == [
         "NVIDIA A100-SXM4-40GB",
-        ["NVIDIA A100-SXM4-40GB MIG 3g.20gb", uuid, 19968],
+        ["NVIDIA A100-SXM4-40GB MIG 3g.20gb", device.uuid, 19968],
         "NVIDIA H100 80GB HBM3",
     ]
 
@@ -298,6 +445,15 @@ def test_two_processes_share_what_stands(driver: NvmlDriver) -> None:
     assert [str(instance.placement) for instance in driver.gpus()[0].instances] == ["4:4"]
     failure = refusal(lambda: driver.create_instance(FIRST, 9, RIGHT))
     assert failure == DriverFailure.INSUFFICIENT_RESOURCES.value
+
+
+def test_an_instance_that_others_parted_has_a_mig_device_per_part(driver: NvmlDriver) -> None:
+    """Compute instances that another program made are listed, each with its id and index."""
+    driver.create_instance(FIRST, 19, Placement(start=0, size=1))
+    run_python(_PARTER)
+    whole, parted = driver.gpus()[0].instances
+    assert [(d.index, d.compute_instance_id) for d in whole.mig_devices] == [(0, 0)]
+    assert [(d.index, d.compute_instance_id) for d in parted.mig_devices] == [(1, 0), (2, 1)]
 
 
 @pytest.mark.usefixtures("world")

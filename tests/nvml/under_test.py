@@ -11,7 +11,7 @@ from tests.nvml import library
 from tests.nvml.world import STATE_VARIABLE, World
 
 from partita.adapters.nvml import NvmlDriver
-from partita.ports.gpu_driver import DriverFailure
+from partita.ports.gpu_driver import DriverFailure, Recovery
 
 __all__ = ["NvmlNode", "start"]
 
@@ -28,6 +28,7 @@ _CODES = {
     DriverFailure.INSUFFICIENT_RESOURCES: 23,
     DriverFailure.UNKNOWN: 999,
 }
+_ACTIONS = {Recovery.NONE: 0, Recovery.RESET: 1, Recovery.REBOOT: 2, Recovery.DRAIN: 4}
 
 
 class NvmlNode:
@@ -58,6 +59,10 @@ class NvmlNode:
     def recover(self, uuid: str) -> None:
         """Let a lost GPU be there again, as it was."""
         self.world.lose(self.world.index_of(uuid), lost=False)
+
+    def need(self, uuid: str, recovery: Recovery) -> None:
+        """Let a GPU need something before it is well again."""
+        self.world.tell(self.world.index_of(uuid), recovery=_ACTIONS[recovery])
 
     def emit(self, uuid: str, xid: int) -> None:
         """Let a GPU report an XID."""

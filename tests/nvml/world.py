@@ -13,10 +13,15 @@ It is one text file, a row per fact; numbers are decimal, but PCI ids are hexade
     compute-instance SERIAL INSTANCE-SERIAL MIG-INDEX ID PROFILE START SIZE UUID
     process GPU INSTANCE COMPUTE-INSTANCE PID BYTES C|G|M
     event NUMBER GPU TYPE DATA INSTANCE COMPUTE-INSTANCE
+    reading GPU NAME VALUE
+    sample GPU NAME MICROSECONDS VALUE
+    process-sample GPU PID MICROSECONDS SMS MEMORY ENCODER DECODER
     error CALL CODE TIMES
     client PID
 
-Each fact is on one row. Every process that reads or writes the file locks it first.
+Each fact is on one row. A call about a reading that is not there is not supported; the names of
+readings, and which call tells which, are in ``stub_readings.c``. Every process that reads or writes
+the file locks it first.
 """
 
 import fcntl
@@ -38,6 +43,49 @@ _NONE = 0xFFFFFFFF
 _XID = 0x8
 _MIB = 1 << 20
 _RESERVED_MIB = 500
+_NEEDS_REBOOT = {"2", "7"}  # recovery actions of nvml.h
+
+# A GPU that does nothing, in NVML's units: degrees, milliwatts, MHz, bytes. Boards differ in these
+# numbers; none of them comes from the catalogue. A fan is for the boards that have one to add.
+_IDLE = {
+    "recovery": 0,
+    "remapped-correctable": 0,
+    "remapped-uncorrectable": 0,
+    "remap-pending": 0,
+    "remap-failed": 0,
+    "utilization": 0,
+    "memory-utilization": 0,
+    "encoder-utilization": 0,
+    "decoder-utilization": 0,
+    "temperature": 31,
+    "memory-temperature": 38,
+    "temperature-shutdown": 92,
+    "temperature-slowdown": 89,
+    "power": 56_000,
+    "power-limit": 400_000,
+    "energy": 1_000_000,
+    "clock-graphics": 210,
+    "clock-sm": 210,
+    "clock-memory": 1_215,
+    "clock-video": 585,
+    "most-clock-graphics": 1_410,
+    "most-clock-sm": 1_410,
+    "most-clock-memory": 1_215,
+    "most-clock-video": 1_290,
+    "performance-state": 0,
+    "persistence": 1,
+    "compute-mode": 0,
+    "display": 0,
+    "ecc": 1,
+    "ecc-corrected": 0,
+    "ecc-uncorrected": 0,
+    "bar1": 64 << 30,
+    "bar1-used": 1 << 20,
+    "pcie-generation": 4,
+    "pcie-width": 16,
+    "pcie-sent": 0,
+    "pcie-received": 0,
+}
 
 # nvml.h numbers GPU-instance profiles by compute slices and kind.
 _PLAIN = {1: 0x0, 2: 0x1, 3: 0x2, 4: 0x3, 7: 0x4}
@@ -105,6 +153,33 @@ class World:
             event = f"event {number} {index} {_XID} {xid} {instance} {_NONE}"
             rows.append(event.split(" "))
 
+    def tell(self, index: int, **readings: int | None) -> None:
+        """Set readings of a GPU, named as in ``_IDLE`` with underscores; None takes one away."""
+        for word, value in readings.items():
+            name = word.replace("_", "-")
+            self._drop(lambda row, name=name: row[:3] == ["reading", str(index), name])
+            if value is not None:
+                self._add(f"reading {index} {name} {value}")
+
+    def sample(self, index: int, name: str, value: int, *, at: int) -> None:
+        """Add a sample of a reading; ``at`` is in microseconds since 1970, as NVML has it."""
+        self._add(f"sample {index} {name} {at} {value}")
+
+    def sample_process(  # noqa: PLR0913 - what NVML tells of a process
+        self,
+        index: int,
+        process_id: int,
+        *,
+        at: int,
+        processors: int,
+        memory: int = 0,
+        encoder: int = 0,
+        decoder: int = 0,
+    ) -> None:
+        """Add a sample of what a process uses, in percent; ``at`` as for ``sample``."""
+        used = f"{processors} {memory} {encoder} {decoder}"
+        self._add(f"process-sample {index} {process_id} {at} {used}")
+
     def fail(self, call: str, code: int, *, times: int = 1) -> None:
         """Let a call of the library return a code, so many times or ``ALWAYS``."""
         self._add(f"error {call} {code} {times}")
@@ -128,6 +203,9 @@ class World:
             if any(row[:2] == ["process", str(index)] for row in rows):
                 raise BlockingIOError("a process runs on the GPU")
             boards[index][8] = boards[index][9]
+            for row in rows:
+                if row[:2] == ["reading", str(index)] and _ends_with_reset(row[2], row[3]):
+                    row[3] = "0"
             rows[:] = [
                 row
                 for row in rows
@@ -182,9 +260,22 @@ def _board(index: int, model: GpuModel, *, by_user: bool) -> Iterator[str]:
         f" {int(model.pci_devices[0], 16):x} 14f710de {model.memory_mib * _MIB}"
         f" {_RESERVED_MIB * _MIB} {mode} {needs.value} 0 {most} {pool} {model.names[0]}"
     )
+    for name, value in _readings(model).items():
+        yield f"reading {index} {name} {value}"
     for profile in model.mig.profiles if model.mig else ():
         if model.mig is not None and profile.profile_id is not None:
             yield from _profile(index, model.mig, profile)
+
+
+def _readings(model: GpuModel) -> dict[str, int]:
+    major, minor = map(int, model.compute_capability.split("."))
+    return _IDLE | {"capability-major": major, "capability-minor": minor}
+
+
+def _ends_with_reset(name: str, value: str) -> bool:
+    if name == "recovery":
+        return value not in _NEEDS_REBOOT
+    return name in {"remap-pending", "retirement-pending"}
 
 
 def _mode_needs(mig: MigCapability | None, *, by_user: bool) -> _ModeNeeds:

@@ -12,6 +12,7 @@ Uncertain, or simpler than some machines:
 - Of a few boards no source shows the profile ids. MIG can be switched on there, nothing created.
 """
 
+import itertools
 import uuid as uuids
 from dataclasses import dataclass, field
 
@@ -26,7 +27,9 @@ from partita.ports.gpu_driver import (
     DriverGpu,
     DriverInstance,
     DriverProcess,
+    MigDevice,
     ModeChange,
+    Recovery,
 )
 
 __all__ = ["Board", "refusal"]
@@ -72,6 +75,7 @@ class Board:
         instances: GPU instances by id.
         processes: Processes by PID.
         lost: Whether it fell off the bus.
+        recovery: What it needs before it is well again.
         created: How many instances it ever had; every MIG device has a UUID of its own.
     """
 
@@ -86,6 +90,7 @@ class Board:
     instances: dict[int, DriverInstance] = field(default_factory=dict)
     processes: dict[int, DriverProcess] = field(default_factory=dict)
     lost: bool = False
+    recovery: Recovery = Recovery.NONE
     created: int = 0
 
     def view(self, failure: DriverFailure | None) -> DriverGpu:
@@ -95,6 +100,7 @@ class Board:
         return DriverGpu(
             uuid=self.uuid,
             index=self.index,
+            minor=self.index,
             product=self.model.names[0],
             pci_device=self.model.pci_devices[0],
             pci_bus_id=self.pci_bus_id,
@@ -103,6 +109,7 @@ class Board:
             mig_mode=self.mode if readable else MigMode.UNSUPPORTED,
             pending_mig_mode=self.pending if readable else MigMode.UNSUPPORTED,
             instances=self._standing() if readable else (),
+            recovery=self.recovery if readable else None,
             failure=failure,
         )
 
@@ -122,17 +129,20 @@ class Board:
         return ModeChange.DONE
 
     def reset(self) -> None:
-        """Drop the instances and put the pending mode in force."""
+        """Drop the instances, put the pending mode in force, and end a need of a reset."""
         if self.processes:
             pids = ", ".join(map(str, sorted(self.processes)))
             raise self._refusal(DriverFailure.IN_USE, f"processes run on it: {pids}")
         self.instances.clear()
         self.mode = self.pending
+        if self.recovery is not Recovery.REBOOT:
+            self.recovery = Recovery.NONE
 
     def reboot(self) -> None:
         """Lose what a reboot loses: processes, instances and, from Hopper on, the MIG mode."""
         self.processes.clear()
         self.instances.clear()
+        self.recovery = Recovery.NONE
         mig = self.model.mig
         if mig is not None and not mig.mode_survives_reboot:
             self.pending = MigMode.OFF
@@ -195,10 +205,18 @@ class Board:
             instance_id=_instance_id(mig, placement, mirrored=self.mirrored),
             profile_id=profile_id,
             placement=placement,
-            mig_uuids=(f"MIG-{mig_uuid}",),
+            mig_devices=(
+                MigDevice(
+                    uuid=f"MIG-{mig_uuid}", index=self._free_mig_index(), compute_instance_id=0
+                ),
+            ),
         )
         self.instances[instance.instance_id] = instance
         return instance
+
+    def _free_mig_index(self) -> int:
+        taken = {mig.index for found in self.instances.values() for mig in found.mig_devices}
+        return next(index for index in itertools.count() if index not in taken)
 
     def _refusal(self, failure: DriverFailure, why: str) -> DriverError:
         return refusal(failure, uuid=self.uuid, why=why)

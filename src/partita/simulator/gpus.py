@@ -16,7 +16,7 @@ from partita.catalog.gpu_model import GpuModel
 from partita.errors import ImpossibleWorldError
 from partita.inventory import numbering
 from partita.model.gpu import MigMode
-from partita.ports.gpu_driver import DriverFailure, DriverProcess, HealthEvent
+from partita.ports.gpu_driver import DriverFailure, DriverProcess, HealthEvent, Recovery
 from partita.simulator.board import Board, refusal
 
 __all__ = ["Operation", "SimulatedGpus", "parse"]
@@ -164,6 +164,14 @@ class SimulatedGpus:
     def recover(self, uuid: str) -> None:
         """Let a lost GPU be there again, with all that stood on it."""
         self._existing(uuid).lost = False
+
+    def need(self, uuid: str, recovery: Recovery) -> None:
+        """Let a GPU need something before it is well again.
+
+        A reset ends ``RESET`` and ``DRAIN``, a reboot every need. No event is emitted: a real
+        driver tells of the change with XID 154.
+        """
+        self._existing(uuid).recovery = recovery
 
     def emit(self, event: HealthEvent) -> None:
         """Let the driver report an event."""
