@@ -1,30 +1,50 @@
-"""One cluster for all tests of this folder, cleaned after each."""
+"""One cluster for all tests of this folder, cleaned after each; and a simulated kubelet.
+
+A test that asks for a kubelet and not for the cluster is about a kubelet alone: it runs over the
+simulated one, always, and over the real one, where there is a cluster.
+"""
 
 import itertools
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from testbed import isolation, needs, programs
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
+from tests.kubernetes import simulated_kubelet
+from tests.kubernetes.agent import AgentUnderTest
 from tests.kubernetes.kubelet_under_test import KubeletUnderTest
 from tests.kubernetes.plugin import HEALTHY, Plugin
 from tests.kubernetes.real_kubelet import RealKubelet
+from tests.kubernetes.simulated_kubelet import Loop
+from tests.nvml.world import World
 
 _NAMES = itertools.count(1)
 _CLUSTER = pytest.StashKey[Cluster]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Name the marker by which fast runs leave these tests out."""
-    config.addinivalue_line("markers", "kubernetes: runs on a real cluster; see testbed/")
+_REAL, _SIMULATED = "real", "simulated"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark every test of this folder."""
-    item.add_marker(pytest.mark.kubernetes)
+    """Mark every test of this folder that runs over the real thing."""
+    if not isinstance(item, pytest.Function) or not _is_simulated(item):
+        item.add_marker(pytest.mark.kubernetes)
+    elif "agent" in item.path.stem:
+        item.add_marker(pytest.mark.slow)
+
+
+def _is_simulated(item: pytest.Function) -> bool:
+    return hasattr(item, "callspec") and item.callspec.params.get("_kind") == _SIMULATED
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Ask what is about a kubelet alone of the simulated one as well."""
+    if "_kind" in metafunc.fixturenames:
+        kinds = [_REAL] if "cluster" in metafunc.fixturenames else [_SIMULATED, _REAL]
+        metafunc.parametrize("_kind", kinds)
 
 
 @pytest.fixture(scope="session")
@@ -53,16 +73,36 @@ def cluster(_session_cluster: Cluster) -> Iterator[Cluster]:
     _session_cluster.reset()
 
 
+@pytest.fixture(scope="session")
+def _loop() -> Iterator[Loop]:
+    """Start the thread in which simulated kubelets live."""
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
 @pytest.fixture
-def kubelet(cluster: Cluster) -> KubeletUnderTest:
+def kubelet(_kind: str, request: pytest.FixtureRequest) -> Iterator[KubeletUnderTest]:
     """Return the first node's kubelet."""
-    return RealKubelet(cluster, cluster.nodes["node-1"])
+    with _node(_kind, "node-1", request) as kubelet:
+        yield kubelet
 
 
 @pytest.fixture
-def other_kubelet(cluster: Cluster) -> KubeletUnderTest:
+def other_kubelet(_kind: str, request: pytest.FixtureRequest) -> Iterator[KubeletUnderTest]:
     """Return the second node's kubelet."""
-    return RealKubelet(cluster, cluster.nodes["node-2"])
+    with _node(_kind, "node-2", request) as kubelet:
+        yield kubelet
+
+
+@contextmanager
+def _node(kind: str, name: str, request: pytest.FixtureRequest) -> Iterator[KubeletUnderTest]:
+    if kind == _SIMULATED:
+        with simulated_kubelet.start(request.getfixturevalue("_loop")) as kubelet:
+            yield kubelet
+    else:
+        cluster: Cluster = request.getfixturevalue("cluster")
+        yield RealKubelet(cluster, cluster.nodes[name])
 
 
 @pytest.fixture
@@ -86,6 +126,27 @@ def make_plugin(kubelet: KubeletUnderTest, resource: str) -> Iterator[Callable[.
     yield make
     for plugin in made:
         plugin.leave()
+
+
+@pytest.fixture
+def make_agent(
+    kubelet: KubeletUnderTest, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., AgentUnderTest]]:
+    """Return a function that makes an agent for the first kubelet, with GPUs of these models."""
+    made: list[AgentUnderTest] = []
+
+    def make(*models: str, wanted: str = "", options: Sequence[str] = (), **gpus: Any) -> Any:
+        world = gpus.pop("world", None) or World(tmp_path / "gpus.txt", *models, **gpus)
+        agent = AgentUnderTest(tmp_path, kubelet, world, *options)
+        made.append(agent)
+        if wanted:
+            agent.want(wanted)
+        return agent
+
+    yield make
+    for agent in made:
+        agent.kill()
+        request.node.add_report_section("teardown", f"log of {agent.name}", agent.log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -63,6 +63,11 @@ class KubeletUnderTest(Protocol):
         """Where plugins and monitors meet it."""
         ...
 
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs; it may have ended by itself."""
+        ...
+
     def start(self) -> None:
         """Start it, and return when plugins can register."""
         ...
@@ -73,6 +78,10 @@ class KubeletUnderTest(Protocol):
 
     def run(self, pod: Object) -> None:
         """Bind a new pod to this node, whatever a scheduler would say."""
+        ...
+
+    def delete(self, pod: str) -> None:
+        """End a pod of the namespace ``default`` at once, and forget it."""
         ...
 
     def await_pod(self, name: str, condition: Callable[[Object], bool]) -> Object:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from tests.kubernetes.wire import device_plugin as v1beta1
-from tests.kubernetes.wire import registration
+
+from partita.wire import device_plugin as v1beta1
+from partita.wire import plugin_registration as registration
 
 _NUMBERS = itertools.count(1)
 _SECONDS = 15  # Register alone may take 10
@@ -20,8 +21,7 @@ UNHEALTHY = "Unhealthy"
 
 def environment(**values: str) -> Any:
     """Return the answer to Allocate that sets environment variables."""
-    entries = [v1beta1.Entry(key=key, value=value) for key, value in values.items()]
-    return v1beta1.ContainerAllocateResponse(envs=entries)
+    return v1beta1.ContainerAllocateResponse(envs=values)
 
 
 def _names_of_devices(devices: list[str]) -> Any:
@@ -133,7 +133,7 @@ class Plugin:
         self.calls.append(("GetPreferredAllocation", request))
         answers = [
             v1beta1.ContainerPreferredAllocationResponse(
-                device_ids=sorted(one.available)[-one.allocation_size :]
+                deviceIDs=sorted(one.available_deviceIDs)[-one.allocation_size :]
             )
             for one in request.container_requests
         ]
@@ -142,7 +142,7 @@ class Plugin:
     def _allocate(self, request: Any, context: grpc.ServicerContext) -> Any:
         self.calls.append(("Allocate", request))
         try:
-            answers = [self.allocate(list(one.device_ids)) for one in request.container_requests]
+            answers = [self.allocate(list(one.devices_ids)) for one in request.container_requests]
         except LookupError as error:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
         return v1beta1.AllocateResponse(container_responses=answers)

@@ -24,6 +24,11 @@ class RealKubelet:
         """Where plugins and monitors meet it."""
         return self._node.folders
 
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._node.kubelet.running
+
     def start(self) -> None:
         """Start it, and return when plugins can register."""
         self._node.start_kubelet()
@@ -35,6 +40,10 @@ class RealKubelet:
     def run(self, pod: Object) -> None:
         """Bind a new pod to this node."""
         self._cluster.run(pod | {"spec": pod["spec"] | {"nodeName": self._node.name}})
+
+    def delete(self, pod: str) -> None:
+        """Delete a pod without grace."""
+        self._cluster.api.delete(f"{PODS}/{pod}")
 
     def await_pod(self, name: str, condition: Callable[[Object], bool]) -> Object:
         """Watch a pod until the condition holds."""

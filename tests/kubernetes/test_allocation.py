@@ -6,7 +6,8 @@ from collections.abc import Callable
 from tests.kubernetes import pods
 from tests.kubernetes.kubelet_under_test import KubeletUnderTest
 from tests.kubernetes.plugin import Plugin
-from tests.kubernetes.wire import device_plugin as v1beta1
+
+from partita.wire import device_plugin as v1beta1
 
 MakePlugin = Callable[..., Plugin]
 
@@ -27,7 +28,7 @@ def test_every_container_has_its_own_call(
 
     requests = [list(request.container_requests) for request in plugin.named("Allocate")]
     assert [len(request) for request in requests] == [1, 1]
-    assert [len(request[0].device_ids) for request in requests] == [1, 2]
+    assert [len(request[0].devices_ids) for request in requests] == [1, 2]
 
 
 def test_an_init_container_leaves_its_devices_to_the_others(
@@ -41,7 +42,7 @@ def test_an_init_container_leaves_its_devices_to_the_others(
     kubelet.run(pods.pod("one", pods.container(resource), first=first))
     kubelet.await_pod("one", pods.running)
 
-    asked = [list(call.container_requests[0].device_ids) for call in plugin.named("Allocate")]
+    asked = [list(call.container_requests[0].devices_ids) for call in plugin.named("Allocate")]
     assert asked == [["a"], ["a"]]
 
 
@@ -67,7 +68,7 @@ def test_the_container_gets_what_the_plugin_answers(
         container_path="/dev/from-plugin", host_path="/dev/null", permissions="rw"
     )
     answer = v1beta1.ContainerAllocateResponse(
-        envs=[v1beta1.Entry(key="FROM_PLUGIN", value="a")],
+        envs={"FROM_PLUGIN": "a"},
         devices=[node],
         cdi_devices=[v1beta1.CDIDevice(name="example.com/slice=a")],
     )
@@ -153,7 +154,7 @@ def test_a_pod_keeps_its_device_over_a_restart(
     kubelet.await_pod("two", pods.running)
 
     kubelet.await_pod("one", pods.running)
-    asked = [call.container_requests[0].device_ids[0] for call in plugin.named("Allocate")]
+    asked = [call.container_requests[0].devices_ids[0] for call in plugin.named("Allocate")]
     assert sorted(asked) == ["a", "b"]
 
 
@@ -169,8 +170,8 @@ def test_a_preference_is_followed(
 
     (preferred,) = plugin.named("GetPreferredAllocation")
     (request,) = plugin.named("Allocate")
-    assert sorted(preferred.container_requests[0].available) == ["a", "b", "c"]
-    assert sorted(request.container_requests[0].device_ids) == ["b", "c"]
+    assert sorted(preferred.container_requests[0].available_deviceIDs) == ["a", "b", "c"]
+    assert sorted(request.container_requests[0].devices_ids) == ["b", "c"]
 
 
 def test_a_container_start_is_announced(
@@ -184,7 +185,7 @@ def test_a_container_start_is_announced(
     kubelet.await_pod("one", pods.running)
 
     (request,) = plugin.named("PreStartContainer")
-    assert list(request.device_ids) == ["a"]
+    assert list(request.devices_ids) == ["a"]
 
 
 def test_a_control_group_names_pod_and_container(

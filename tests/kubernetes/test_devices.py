@@ -36,7 +36,7 @@ def test_only_healthy_devices_are_allocatable(
     kubelet.await_pod("one", pods.running)
 
     (request,) = plugin.named("Allocate")
-    assert list(request.container_requests[0].device_ids) == ["b"]
+    assert list(request.container_requests[0].devices_ids) == ["b"]
 
 
 def test_a_device_that_recovers_can_be_allocated(

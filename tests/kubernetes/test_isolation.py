@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from testbed import images, isolation, waiting
 from testbed.cluster import Cluster
 from testbed.errors import WaitError

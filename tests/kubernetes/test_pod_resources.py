@@ -9,7 +9,8 @@ from testbed import waiting
 from tests.kubernetes import plugin, pods
 from tests.kubernetes.kubelet_under_test import KubeletUnderTest
 from tests.kubernetes.plugin import UNHEALTHY, Plugin
-from tests.kubernetes.wire import pod_resources as v1
+
+from partita.wire import pod_resources as v1
 
 MakePlugin = Callable[..., Plugin]
 _SERVICE = "/v1.PodResourcesLister"

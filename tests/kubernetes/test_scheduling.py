@@ -12,7 +12,8 @@ from testbed.node import Node
 from tests.kubernetes import pods
 from tests.kubernetes.kubelet_under_test import KubeletUnderTest, Object, Resource
 from tests.kubernetes.plugin import HEALTHY, Plugin, call
-from tests.kubernetes.wire import pod_resources as v1
+
+from partita.wire import pod_resources as v1
 
 MakePlugin = Callable[..., Plugin]
 
