@@ -1,15 +1,13 @@
-"""The kubelet's ``kubelet_internal_checkpoint``: which device each container was given.
+"""A copy of a kubelet's ``kubelet_internal_checkpoint``: which device each container was given.
 
 No object of the API says it. The file lies in ``/var/lib/kubelet/device-plugins`` of a node and
-does not name the node. ``DeviceIDs`` is a mapping by NUMA node; old kubelets wrote a list.
-Source: Kubernetes, ``pkg/kubelet/cm/devicemanager/checkpoint``. The checksum is over Go's memory
-layout and is not verified; what a device plugin answered (``AllocResp``) is not needed.
+does not name the node.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
+from partita.config import device_checkpoint
 from partita.config.untyped import Untyped
 from partita.model import resource
 from partita.model.report import DeviceClaim, Observation
@@ -31,33 +29,22 @@ def read(document: Untyped, *, node: str) -> Observation:
         InputError: When an entry lacks a field or a value has the wrong type.
     """
     hinted = replace(document, hint=HINT, where="checkpoint")
-    entries = hinted.need("Data").get("PodDeviceEntries")
     claims, foreign = [], Counter[str]()
-    for entry in entries.elements() if entries is not None else ():
-        name = entry.need("ResourceName").name()
+    for name, raw in device_checkpoint.entries(hinted):
         if not name.startswith(resource.DOMAIN):
             foreign[name] += 1
             continue
+        entry = device_checkpoint.read_entry(raw, Untyped.name)
         claims.append(
             DeviceClaim(
                 node=node,
-                pod_uid=entry.need("PodUID").name(),
-                container=entry.need("ContainerName").name(),
-                resource=name,
-                device_ids=tuple(_devices(entry.get("DeviceIDs"))),
+                pod_uid=entry.pod_uid,
+                container=entry.container,
+                resource=entry.resource,
+                device_ids=entry.device_ids,
             )
         )
     notes = [f"node {node}: skipped devices of resource {name}: {n}" for name, n in foreign.items()]
     if not claims:
         notes.append(f"node {node}: the kubelet remembers no NVIDIA device that a pod holds")
     return Observation(claims=tuple(claims), checkpoints=frozenset({node}), notes=tuple(notes))
-
-
-def _devices(listed: Untyped | None) -> Iterator[str]:
-    if listed is None:
-        return
-    if isinstance(listed.value, list):
-        yield from (device.name() for device in listed.elements())
-        return
-    for _numa_node, devices in listed.items():  # noqa: PERF102 - no dict
-        yield from (device.name() for device in devices.elements())

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from partita.config import plugin_flags, sharing_section, yaml_nodes
+from partita.config import plugin_flags, serving_options, sharing_section, yaml_nodes
 from partita.config.inspection import Decoded, Inspection, kind_of, sorted_findings
+from partita.config.serving_options import ServingOptions
 from partita.config.sharing_section import SharingKind, SharingSection
 from partita.config.yaml_nodes import Position, YamlMapping, YamlNode, YamlScalar
 
@@ -52,6 +53,8 @@ class DevicePluginConfig:
         time_slicing: The time-slicing section.
         mps: The MPS section.
         other_flags: Dotted names of everything else that is set: it has no counterpart in a policy.
+        serving: What the flags say of how containers get devices, and defaults; not written by
+            ``encode``.
         path: File that it is from.
         at: Where it starts.
     """
@@ -61,6 +64,7 @@ class DevicePluginConfig:
     time_slicing: SharingSection | None = None
     mps: SharingSection | None = None
     other_flags: tuple[str, ...] = ()
+    serving: ServingOptions = ServingOptions()  # noqa: RUF009 - frozen
     path: str = field(compare=False, default="")
     at: Position = field(compare=False, default=Position(line=1, column=1))
 
@@ -115,6 +119,7 @@ def read(root: YamlMapping, name: str | None, inspection: Inspection) -> DeviceP
         mps=sharing_section.read(sharing, SharingKind.MPS, inspection),
         other_flags=plugin_flags.read(flags, _HOMES, inspection)
         + plugin_flags.read_imex(root.get("imex"), _HOMES, inspection),
+        serving=serving_options.read(flags),
         path=inspection.path,
         at=root.at,
     )

@@ -97,7 +97,10 @@ def read(
 def read_imex(
     node: YamlNode | None, homes: Mapping[str, str], inspection: Inspection
 ) -> tuple[str, ...]:
-    """Check ``imex`` and return the dotted names of what is set."""
+    """Check ``imex`` and return the dotted names of what is asked for.
+
+    No channels, and channels that are not required, are what goes without saying.
+    """
     imex = inspection.mapping(node, "imex")
     if imex is None:
         return ()
@@ -105,7 +108,17 @@ def read_imex(
     sharing_section.note_dropped_keys(imex, "imex", _IMEX, inspection, homes)
     inspection.boolean(imex.get("required"), "imex.required")
     _channels(imex.get("channelIDs"), inspection)
-    return tuple(f"imex.{key}" for key in imex.keys if key in _IMEX)
+    return tuple(
+        f"imex.{entry.key}"
+        for entry in imex.last_entries()
+        if entry.key in _IMEX and _is_asked(entry.value)
+    )
+
+
+def _is_asked(node: YamlNode) -> bool:
+    if isinstance(node, YamlSequence):
+        return bool(node.items)
+    return not isinstance(node, YamlScalar) or node.value not in (None, False, "")
 
 
 def _section(
