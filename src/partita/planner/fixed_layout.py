@@ -25,6 +25,9 @@ def best(
         future_now: ``future`` of the GPU as it stands.
     """
     goal = Counter({table.number(name): count for name, count in layout.items() if count})
+    kept = _as_it_stands(table, standing, goal, future_now)
+    if kept is not None:
+        return kept
     found = min(
         _candidates(table, standing, goal, future_now),
         key=lambda item: (
@@ -36,6 +39,21 @@ def best(
         ),
     )
     return found[1]
+
+
+def _as_it_stands(
+    table: Geometry, standing: tuple[Standing, ...], goal: Counter[int], future_now: int
+) -> Option | None:
+    """Return the only best option when all of the layout stands and no choice is left, else None.
+
+    An agent asks again every few seconds, and mostly it is so.
+    """
+    needed = goal - Counter(i.profile for i in standing if i.pinned)
+    free = Counter(i.profile for i in standing if not i.pinned and needed[i.profile])
+    if free != needed:
+        return None
+    gone = tuple(p for p, i in enumerate(standing) if not (i.pinned or needed[i.profile]))
+    return completed(table, standing, (), 0, gone, future_now)
 
 
 def _candidates(

@@ -221,5 +221,6 @@ def _cut(
         if count
     )
     destroyed, created = len(option.destroyed), len(option.new)
-    costs = (destroyed, created, int(mode_change), option.future_lost, int(destroyed + created > 0))
+    touched = mode_change or destroyed + created > 0  # an empty layout is a change of mode alone
+    costs = (destroyed, created, int(mode_change), option.future_lost, int(touched))
     return Outcome(MigMode.ON, option, 1, offers, costs)

@@ -16,7 +16,7 @@ from partita.model.gpu import Gpu, Sharing
 from partita.model.node import Node
 from partita.model.resource import WHOLE_GPU, shared
 
-__all__ = ["Permission", "permissions"]
+__all__ = ["Permission", "permissions", "selected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,14 @@ class _Selection:
         )
 
 
+def selected(
+    fleet: Fleet, policies: Sequence[PartitionPolicy]
+) -> dict[tuple[str, int], tuple[PartitionPolicy, ...]]:
+    """Return the policies that select each GPU, by its key."""
+    selection = _Selection(policies, {node.name: node for node in fleet.nodes})
+    return {gpu.key: selection.of(gpu) for gpu in fleet.gpus}
+
+
 def permissions(
     fleet: Fleet, policies: Sequence[PartitionPolicy]
 ) -> dict[tuple[str, int], Permission]:
@@ -79,8 +87,8 @@ def permissions(
     Without any policy everything may be re-cut. With policies, a GPU that none selects stays as it
     is, and so does one that two select: which of them is meant is not ours to guess.
     """
-    selection = _Selection(policies, {node.name: node for node in fleet.nodes})
-    return {gpu.key: _permission(gpu, policies, selection.of(gpu)) for gpu in fleet.gpus}
+    chosen = selected(fleet, policies)
+    return {gpu.key: _permission(gpu, policies, chosen[gpu.key]) for gpu in fleet.gpus}
 
 
 def _permission(
