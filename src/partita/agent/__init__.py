@@ -1,0 +1,1 @@
+"""The node agent: observes, decides, acts, verifies. Decides purely; acts through ports."""
