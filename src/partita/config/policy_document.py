@@ -4,11 +4,18 @@ Unknown keys of ``spec`` are errors with the nearest known one. ``metadata`` and
 Kubernetes makes of them and are not looked at, except for the name.
 """
 
-import re
 from collections.abc import Mapping
 
 from partita.catalog import library
-from partita.config import mig_layouts, policy_rules, yaml_nodes
+from partita.config import (
+    mig_layouts,
+    object_header,
+    plain_nodes,
+    policy_rules,
+    policy_schema,
+    schema,
+    yaml_nodes,
+)
 from partita.config.inspection import Decoded, Inspection, sorted_findings
 from partita.config.partition_policy import (
     API_VERSION,
@@ -28,33 +35,11 @@ from partita.config.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSeq
 from partita.errors import UnknownModelError
 from partita.model import resource
 
-__all__ = ["decode", "encode", "looks_like", "read"]
+__all__ = ["decode", "decode_object", "encode", "looks_like", "read"]
 
-_TOP = ("apiVersion", "kind", "metadata", "spec", "status")
-_SPEC = (
-    "strategy",
-    "nodeSelector",
-    "gpuSelector",
-    "follow",
-    "mig",
-    "timeSlicing",
-    "mps",
-    "budgetEnforcement",
-    "configMapRef",
-    "via",
-)
-_SELECTOR = ("models", "indices", "uuids")
-_MIG = ("layout", "profiles", "allowReset")
-_SHARING = ("resources", "renameByDefault", "failRequestsGreaterThanOne")
-_MAX_NAME = 253
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_HOMES = {
-    **dict.fromkeys(_SPEC, "spec"),
-    **dict.fromkeys(_SELECTOR, "spec.gpuSelector"),
-    **dict.fromkeys(_MIG, "spec.mig"),
-    **dict.fromkeys(_SHARING, "spec.timeSlicing"),
-}
+_SPEC = policy_schema.SPEC
+_SHARING = _SPEC.inner("timeSlicing")
+_HOMES = schema.homes(_SPEC, "spec")
 
 
 def decode(text: str, path: str) -> Decoded[PartitionPolicy]:
@@ -74,10 +59,22 @@ def decode(text: str, path: str) -> Decoded[PartitionPolicy]:
     return Decoded(values=tuple(values), findings=sorted_findings(inspection.findings))
 
 
+def decode_object(value: Mapping[str, object], path: str = KIND) -> Decoded[PartitionPolicy]:
+    """Read one policy as an API server returns it.
+
+    Raises:
+        InputError: When it is nested too deeply.
+    """
+    inspection = Inspection(path=path)
+    root = plain_nodes.of(value, path)
+    policy = read(root, inspection) if isinstance(root, YamlMapping) else None
+    findings = plain_nodes.placeless(inspection.findings)
+    return Decoded(values=() if policy is None else (policy,), findings=findings)
+
+
 def looks_like(node: YamlNode) -> bool:
     """Tell whether a document is a policy, whatever its version."""
-    kind = node.get("kind") if isinstance(node, YamlMapping) else None
-    return isinstance(kind, YamlScalar) and kind.text.lower() == KIND.lower()
+    return object_header.is_kind(node, KIND)
 
 
 def _is_meant(node: YamlMapping) -> bool:
@@ -89,9 +86,9 @@ def read(root: YamlMapping, inspection: Inspection) -> PartitionPolicy | None:
     """Read one policy that is composed already; None when it has an error."""
     before = len(inspection.findings)
     inspection.templates(root)
-    _keys(root, "", _TOP, inspection)
-    _api_version(root, inspection)
-    name = _name(root, inspection)
+    _keys(root, "", object_header.TOP, inspection)
+    object_header.check_version(root, API_VERSION, inspection)
+    name = object_header.name(root, "a policy", inspection)
     spec = inspection.mapping(root.get("spec"), "spec")
     if spec is None:
         inspection.error("spec-missing", "a policy needs a spec", root.at, "add spec.strategy")
@@ -171,37 +168,8 @@ def _keys(mapping: YamlMapping, where: str, known: tuple[str, ...], inspection: 
         )
 
 
-def _api_version(root: YamlMapping, inspection: Inspection) -> None:
-    node = root.get("apiVersion")
-    version = inspection.text(node, "apiVersion")
-    if version != API_VERSION and not (node is not None and yaml_nodes.is_template(node)):
-        inspection.error(
-            "api-version",
-            f"this program reads {API_VERSION}, not: {version or 'nothing'}",
-            node.at if node else root.at,
-            f"write apiVersion: {API_VERSION}",
-            "apiVersion",
-        )
-
-
-def _name(root: YamlMapping, inspection: Inspection) -> str:
-    metadata = inspection.mapping(root.get("metadata"), "metadata")
-    name = inspection.text(metadata.get("name") if metadata else None, "metadata.name")
-    if not name:
-        inspection.error("name-missing", "a policy needs a name", root.at, "add metadata.name")
-    elif metadata is not None and not (len(name) <= _MAX_NAME and _NAME.fullmatch(name)):
-        inspection.error(
-            "name-form",
-            f"Kubernetes takes no such name: {name[:80]}",
-            metadata.at if (entry := metadata.entry("name")) is None else entry.value.at,
-            "use small letters, digits, `-` and `.`, a letter or digit at both ends (RFC 1123)",
-            "metadata.name",
-        )
-    return name or ""
-
-
 def _policy(name: str, spec: YamlMapping, inspection: Inspection) -> PartitionPolicy | None:
-    _keys(spec, "spec", _SPEC, inspection)
+    _keys(spec, "spec", _SPEC.keys, inspection)
     strategy = inspection.choice(spec.get("strategy"), "spec.strategy", Strategy, "strategy")
     if strategy is None:
         if spec.get("strategy") is None:
@@ -245,7 +213,7 @@ def _selector(node: YamlNode | None, inspection: Inspection) -> GpuSelector:
     mapping = inspection.mapping(node, where)
     if mapping is None:
         return GpuSelector()
-    _keys(mapping, where, _SELECTOR, inspection)
+    _keys(mapping, where, _SPEC.inner("gpuSelector").keys, inspection)
     indices = [
         inspection.integer(item, f"{where}.indices")
         for item in inspection.sequence(mapping.get("indices"), f"{where}.indices") or ()
@@ -278,9 +246,14 @@ def _models_known(selector: YamlMapping, inspection: Inspection) -> None:
 
 def _texts(mapping: YamlMapping, key: str, where: str, inspection: Inspection) -> tuple[str, ...]:
     where = f"{where}.{key}"
-    items = inspection.sequence(mapping.get(key), where) or ()
-    texts = [inspection.text(item, where) for item in items]
-    return tuple(text for text in texts if text)
+    texts = []
+    for item in inspection.sequence(mapping.get(key), where) or ():
+        text = inspection.text(item, where)
+        if text == "":
+            message = f"{where} has an empty text, which means nothing"
+            inspection.error("empty-text", message, item.at, "remove it", where)
+        texts += [text] if text else []
+    return tuple(texts)
 
 
 def _mig(node: YamlNode | None, inspection: Inspection) -> MigParameters:
@@ -288,7 +261,7 @@ def _mig(node: YamlNode | None, inspection: Inspection) -> MigParameters:
     mapping = inspection.mapping(node, where)
     if mapping is None:
         return MigParameters()
-    _keys(mapping, where, _MIG, inspection)
+    _keys(mapping, where, _SPEC.inner("mig").keys, inspection)
     profiles = _texts(mapping, "profiles", where, inspection)
     for profile in profiles:
         _profile(profile, mapping, inspection)
@@ -331,7 +304,7 @@ def _sharing(node: YamlNode | None, where: str, inspection: Inspection) -> Shari
     mapping = inspection.mapping(node, where)
     if mapping is None:
         return None
-    _keys(mapping, where, _SHARING, inspection)
+    _keys(mapping, where, _SHARING.keys, inspection)
     fail = "failRequestsGreaterThanOne"
     resources = _resources(mapping, f"{where}.resources", inspection)
     return SharingParameters(
@@ -346,10 +319,13 @@ def _sharing(node: YamlNode | None, where: str, inspection: Inspection) -> Shari
 def _resources(
     mapping: YamlMapping, where: str, inspection: Inspection
 ) -> tuple[SharedResource, ...]:
-    found = []
+    found: list[SharedResource] = []
     for item in inspection.sequence(mapping.get("resources"), where) or ():
         inner = inspection.mapping(item, where)
         shared = _shared_resource(inner, where, inspection) if inner else None
+        if shared is not None and any(shared.name == one.name for one in found):
+            message = f"this resource is listed twice: {shared.name}"
+            inspection.error("duplicate-item", message, item.at, "remove one", where)
         found += [shared] if shared else []
     if not found:
         hint = "list `- name: nvidia.com/gpu` with replicas"
@@ -360,7 +336,7 @@ def _resources(
 def _shared_resource(
     mapping: YamlMapping, where: str, inspection: Inspection
 ) -> SharedResource | None:
-    _keys(mapping, where, ("name", "replicas"), inspection)
+    _keys(mapping, where, _SHARING.inner("resources").keys, inspection)
     name = inspection.text(mapping.get("name"), f"{where}.name")
     replicas = inspection.integer(mapping.get("replicas"), f"{where}.replicas")
     if replicas is not None and replicas < 2:  # noqa: PLR2004 - one replica is not shared
@@ -382,7 +358,7 @@ def _reference(node: YamlNode | None, inspection: Inspection) -> ConfigMapRef | 
     mapping = inspection.mapping(node, where)
     if mapping is None:
         return None
-    _keys(mapping, where, ("namespace", "name", "key"), inspection)
+    _keys(mapping, where, _SPEC.inner("configMapRef").keys, inspection)
     namespace = inspection.text(mapping.get("namespace"), f"{where}.namespace")
     name = inspection.text(mapping.get("name"), f"{where}.name")
     if not namespace or not name:

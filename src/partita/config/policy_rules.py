@@ -1,8 +1,8 @@
 """Whether the parts of a policy agree with each other, and its layout with any board."""
 
-from partita.config import mig_layouts
+from partita.config import mig_layouts, policy_schema
 from partita.config.inspection import Inspection
-from partita.config.partition_policy import Follow, PartitionPolicy, Strategy
+from partita.config.partition_policy import PartitionPolicy, Strategy
 from partita.config.yaml_nodes import YamlMapping
 from partita.model import resource
 
@@ -28,24 +28,11 @@ def check(policy: PartitionPolicy, spec: YamlMapping, inspection: Inspection) ->
                 "remove them, or choose the strategy they are for",
                 f"spec.{key}",
             )
-    missing = _missing(policy)
-    if missing is not None and policy.config_map_ref is None:
-        message = f"strategy {policy.strategy.value} needs spec.{missing}"
-        inspection.error("parameters-missing", message, spec.at, f"add {missing}", "spec")
+    for need in policy_schema.NEEDS:
+        if not need.is_met(policy):
+            inspection.error("parameters-missing", need.message, spec.at, f"add {need.key}", "spec")
     _layout_fits(policy, spec, inspection)
     _not_planned(policy, spec, inspection)
-
-
-def _missing(policy: PartitionPolicy) -> str | None:
-    match policy.strategy:
-        case Strategy.MIG if policy.follow is Follow.FIXED and policy.mig.layout is None:
-            return "mig.layout"
-        case Strategy.TIME_SLICING if policy.time_slicing is None:
-            return "timeSlicing"
-        case Strategy.MPS if policy.mps is None:
-            return "mps"
-        case _:
-            return None
 
 
 def _layout_fits(policy: PartitionPolicy, spec: YamlMapping, inspection: Inspection) -> None:
