@@ -5,17 +5,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The new environment needs no pip of its own (so no python3-venv package): the system's installs.
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --no-input
-RUNTIME := click pyyaml nvidia-ml-py editables hatchling packaging pathspec pluggy trove-classifiers
+RUNTIME := click pyyaml nvidia-ml-py grpcio protobuf typing-extensions editables hatchling packaging pathspec pluggy trove-classifiers
 BENCH := highspy numpy
 
-.PHONY: demo test check bench docs pins clean
+.PHONY: demo test test-slow check bench docs pins clean
 
 demo: .venv/runtime
 	@$(BIN)/partita plan --from examples || test $$? -eq 1
 	@echo
 	@echo "That was: $(BIN)/partita plan --from examples   (more: $(BIN)/partita --help, README.md)"
 
-test: test-fast test-kubernetes
+test: test-fast test-slow test-kubernetes
+
+# The agent as a process, and 10,200 things that can happen to a node; test-fast tries 300 of them.
+test-slow: .venv/development
+	$(BIN)/pytest -n auto -m "slow and not kubernetes"
+	PARTITA_TEST_EFFORT=34 $(BIN)/pytest -n auto tests/agent/test_histories.py
 
 check: .venv/development
 	$(BIN)/ruff format --check .
@@ -23,12 +28,15 @@ check: .venv/development
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python tools/generate_wire.py --check
 
 bench: .venv/bench
 	$(BIN)/python -m bench.planner
+	$(BIN)/python -m bench.agent
 
 docs: .venv/development
 	$(BIN)/python docs/generate.py
+	$(BIN)/python tools/generate_wire.py
 
 # Exact versions with hashes, for every group of pyproject.toml, and no download addresses.
 pins: .venv/development

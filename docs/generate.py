@@ -1,7 +1,8 @@
 """Writes the reference pages from the code; with ``--check`` only says whether they are stale.
 
 Pages: every command with its options, every GPU model of the catalogue, every field of a
-PartitionPolicy, and the layer picture inside ``docs/architecture.md`` (from the linter's own list).
+PartitionPolicy, the layer picture inside ``docs/architecture.md`` (from the linter's own list), and
+the manifests in ``deploy/``.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ import click
 from partita.catalog import library
 from partita.cli.main import main as program
 from partita.config import partition_policy
+from partita.manifests import files as manifests
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -115,6 +117,7 @@ def main() -> int:
         REFERENCE / "gpus.md": gpus(),
         REFERENCE / "partition-policy.md": policy(),
         ARCHITECTURE: architecture(ARCHITECTURE.read_text(encoding="utf-8")),
+        **{ROOT / "deploy" / name: text for name, text in manifests.files().items()},
     }
     stale = [
         path
@@ -126,6 +129,7 @@ def main() -> int:
             print(f"stale: {path.relative_to(ROOT)}; run `make docs`", file=sys.stderr)  # noqa: T201
         return 1 if stale else 0
     for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(pages[path], encoding="utf-8")
     return 0
 

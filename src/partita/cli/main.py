@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import partita
-from partita.cli import check, convert, gpus, plan
+from partita.cli import agent, check, convert, gpus, plan, status
 from partita.errors import PartitaError
 
 __all__ = ["main"]
@@ -71,6 +71,8 @@ def main() -> None:
     """Split the GPUs of a Kubernetes cluster and see who uses them."""
 
 
+main.add_command(agent.command)
+main.add_command(status.command)
 main.add_command(gpus.command)
 main.add_command(plan.command)
 main.add_command(check.command)
