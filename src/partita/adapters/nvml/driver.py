@@ -345,9 +345,7 @@ class NvmlDriver:
                 pynvml.c_nvmlGpuInstance_t,
             )
         ]
-        mig_devices = mig_devices_of(
-            device
-        )  # after them, so that each has its own
+        mig_devices = mig_devices_of(device)  # after them, so that each has its own
         found = [instance_of(handle, mig_devices) for handle in handles]
         return tuple(sorted(found, key=lambda instance: instance.placement))
 
