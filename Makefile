@@ -17,10 +17,10 @@ demo: .venv/runtime
 
 test: test-fast test-slow test-kubernetes
 
-# The agent as a process, and 10,200 things that can happen to a node; test-fast tries 300 of them.
+# The agent as a process, and 10,200 things that can happen to a node; test-fast tries 100 of them.
 test-slow: .venv/development
 	$(BIN)/pytest -n auto -m "slow and not kubernetes"
-	PARTITA_TEST_EFFORT=34 $(BIN)/pytest -n auto tests/agent/test_histories.py
+	PARTITA_TEST_EFFORT=100 $(BIN)/pytest -n auto tests/agent/test_histories.py
 
 check: .venv/development
 	$(BIN)/ruff format --check .

@@ -76,7 +76,7 @@ histories = st.integers(0, 40).flatmap(  # st.lists alone would make few of them
 @pytest.mark.timeout(1200)  # 3,400 histories each under ``make test``
 @pytest.mark.parametrize("boards", BOARDS)
 @settings(
-    max_examples=int(100 * _EFFORT),
+    max_examples=int(34 * _EFFORT),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
