@@ -5,7 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The new environment needs no pip of its own (so no python3-venv package): the system's installs.
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --no-input
-RUNTIME := click pyyaml nvidia-ml-py grpcio protobuf typing-extensions editables hatchling packaging pathspec pluggy trove-classifiers
+RUNTIME := aiohttp aiohappyeyeballs aiosignal attrs frozenlist idna multidict propcache yarl \
+  click pyyaml nvidia-ml-py grpcio protobuf typing-extensions editables hatchling packaging pathspec pluggy trove-classifiers
 BENCH := highspy numpy
 
 .PHONY: demo test test-slow check bench docs pins clean
