@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed import isolation, needs, programs
+from testbed import isolation, needs, programs, waiting
 from testbed.cluster import Cluster
-from testbed.errors import TestbedError
+from testbed.errors import ApiError, TestbedError
 from tests.kubernetes import simulated_kubelet
 from tests.kubernetes.agent import AgentUnderTest
 from tests.kubernetes.kubelet_under_test import KubeletUnderTest
@@ -23,6 +23,10 @@ from tests.kubernetes.real_kubelet import RealKubelet
 from tests.kubernetes.simulated_kubelet import Loop
 from tests.nvml.world import World
 
+from partita.manifests import crds
+from partita.manifests.crds import DEFINITIONS
+
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _NAMES = itertools.count(1)
 _CLUSTER = pytest.StashKey[Cluster]()
 _REAL, _SIMULATED = "real", "simulated"
@@ -64,6 +68,46 @@ def _why_not() -> str:
     except TestbedError as error:
         return f"no cluster: {error.message} ({error.hint})"
     return "" if isolation.inside() else "no cluster outside of: python -m testbed run"
+
+
+@pytest.fixture(scope="session")
+def _definitions(_session_cluster: Cluster) -> Cluster:
+    """Return the cluster with our definitions, which stay: to remove them can take a minute."""
+    api = _session_cluster.api
+    for one in DEFINITIONS:
+        api.create(_DEFINITIONS, dict(crds.document(one)))
+    for one in DEFINITIONS:
+        api.wait(f"{_DEFINITIONS}/{one.name}", _is_established)
+    return _session_cluster
+
+
+def _is_established(definition: dict[str, Any] | None) -> bool:
+    conditions = (definition or {}).get("status", {}).get("conditions", [])
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+@pytest.fixture
+def defined(_definitions: Cluster, cluster: Cluster) -> Iterator[Cluster]:
+    """Return the cluster with our definitions, and without objects of them afterwards."""
+    paths = [f"/apis/partita.dev/v1alpha1/{one.plural}" for one in DEFINITIONS]
+    _await_served(cluster, paths)
+    yield cluster
+    _await_served(cluster, paths)
+    for path in paths:
+        for found in cluster.api.get(path)["items"]:
+            cluster.api.delete(f"{path}/{found['metadata']['name']}")
+
+
+def _await_served(cluster: Cluster, paths: Sequence[str]) -> None:
+    """Wait until objects can be listed: a definition that was made or changed is away at first."""
+
+    def are_served() -> bool:
+        try:
+            return all("items" in cluster.api.get(path) for path in paths)
+        except ApiError:
+            return False
+
+    waiting.poll(are_served, seconds=30, otherwise="our objects are not served")
 
 
 @pytest.fixture

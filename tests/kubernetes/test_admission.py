@@ -13,8 +13,7 @@ from tests.manifests import examples
 from tests.views.example_statuses import CUT
 
 from partita.config import gpu_node_document
-from partita.manifests import admission, agent, crds
-from partita.manifests.crds import DEFINITIONS
+from partita.manifests import admission, agent
 
 _NAMESPACE = "default"  # whose pods are removed after each test
 _NODES = "/apis/partita.dev/v1alpha1/gpunodes"
@@ -35,10 +34,10 @@ _SECONDS = 20
 
 
 @pytest.fixture
-def installed(cluster: Cluster) -> Iterator[Cluster]:
+def installed(defined: Cluster) -> Iterator[Cluster]:
     """Return a cluster with our definitions, the agent's account and rights, and its limits."""
+    cluster = defined
     wanted: list[Any] = [
-        *(crds.document(one) for one in DEFINITIONS),
         *admission.documents(namespace=_NAMESPACE),
         *(one for one in agent.documents(namespace=_NAMESPACE) if one["kind"] in _COLLECTIONS),
     ]

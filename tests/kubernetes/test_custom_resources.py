@@ -6,14 +6,12 @@ finds most mistakes; here it is the real one that has the last word, above all o
 
 import copy
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from testbed import waiting
 from testbed.cluster import Cluster
 from testbed.errors import ApiError
 from tests.manifests import examples
@@ -21,7 +19,6 @@ from tests.manifests.examples import SHARED, Document
 from tests.views.example_statuses import CUT
 
 from partita.config import condition_document, gpu_node_document, policy_status_document
-from partita.manifests import crds
 from partita.manifests.crds import DEFINITIONS
 from partita.model.agent_status import Condition
 from partita.model.gpu_node import GpuNode
@@ -37,25 +34,9 @@ _READY = Condition(type="Ready", holds=True, reason="Serving", since="2026-01-31
 
 
 @pytest.fixture
-def api(cluster: Cluster) -> Iterator[Any]:
-    """Return the API of a cluster that has our definitions, and takes them away again."""
-    for one in DEFINITIONS:
-        cluster.api.create(_DEFINITIONS, dict(crds.document(one)))
-    for one in DEFINITIONS:
-        cluster.api.wait(f"{_DEFINITIONS}/{one.name}", _is_established)
-    yield cluster.api
-    for one in DEFINITIONS:
-        cluster.api.delete(f"{_DEFINITIONS}/{one.name}")
-    waiting.poll(
-        lambda: not cluster.api.get(_DEFINITIONS)["items"],
-        seconds=_SECONDS,
-        otherwise="the definitions are still there",
-    )
-
-
-def _is_established(definition: Document | None) -> bool:
-    conditions = (definition or {}).get("status", {}).get("conditions", [])
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+def api(defined: Cluster) -> Any:
+    """Return the API of a cluster that has our definitions."""
+    return defined.api
 
 
 def _create(api: Any, document: Document, *, keep: bool = True) -> Document:
@@ -246,12 +227,14 @@ def _apply(api: Any, writer: str, document: Document) -> Document:
     return dict(api.request("PATCH", f"{path}?{query}", document, content=content))
 
 
-def test_everything_to_install_is_taken(cluster: Cluster) -> None:
-    """``kubectl apply -k deploy`` makes all objects, and takes them away again."""
-    _kubectl(cluster, "apply", "--server-side", "-k", str(_DEPLOY))
+def test_everything_to_install_is_taken(defined: Cluster) -> None:
+    """``kubectl apply -k deploy`` makes all objects, also where some are there already."""
+    cluster = defined
+    _kubectl(cluster, "apply", "--server-side", "--force-conflicts", "-k", str(_DEPLOY))
     try:
         agents = cluster.api.get("/apis/apps/v1/namespaces/partita-system/daemonsets/partita-agent")
         assert agents["spec"]["template"]["spec"]["hostPID"] is True
         assert "partita-agent" in _kubectl(cluster, "get", "clusterrolebindings", "-o", "name")
     finally:
-        _kubectl(cluster, "delete", "-k", str(_DEPLOY), "--wait=true")
+        for name in ("agent.yaml", "admission.yaml"):
+            _kubectl(cluster, "delete", "--wait=true", "-f", str(_DEPLOY / name))
