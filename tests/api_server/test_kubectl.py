@@ -8,6 +8,8 @@ from tests.api_server.conftest import Kubectl
 from tests.kubernetes.api_server import gadget
 from tests.kubernetes.api_server.api_under_test import ApiUnderTest
 
+pytestmark = pytest.mark.slow
+
 _CONFIG = """
 apiVersion: v1
 kind: ConfigMap

@@ -72,6 +72,7 @@ def _destroy(driver: GpuDriver, uuid: str, instance_id: int) -> None:
     assert only(driver).instances == left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @given(data=st.data())
