@@ -227,6 +227,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         sources.read([str(path)])
 
 
+@pytest.mark.slow
 def test_large_json(tmp_path: Path) -> None:
     """A list of pods of 50 MB is read in seconds."""
     pod = json.dumps(_POD)
@@ -239,6 +240,7 @@ def test_large_json(tmp_path: Path) -> None:
     assert time.monotonic() - start < 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bytes", "words", "braces", "rows"])
 def test_large_garbage(tmp_path: Path, kind: str) -> None:
     """Garbage of 50 MB is refused at once, whatever it starts like."""
@@ -260,6 +262,7 @@ def test_large_garbage(tmp_path: Path, kind: str) -> None:
     assert time.monotonic() - start < 15
 
 
+@pytest.mark.slow
 def test_large_yaml(tmp_path: Path) -> None:
     """YAML of more than 20 MiB is refused with the advice to write JSON."""
     path = tmp_path / "pods.yaml"
