@@ -17,6 +17,7 @@ from partita.agent.instruction import (
     ResetGpu,
     SetMode,
 )
+from partita.agent.look import View
 from partita.agent.presence import Presence
 from partita.agent.serving_rules import ServingRule
 from partita.agent.steps import Next, broken_promise, next_step
@@ -49,9 +50,11 @@ def _next(
     presences: Mapping[str, Presence] | None = None,
     processes: Mapping[tuple[str, int | None], tuple[str, ...]] | None = None,
 ) -> Next:
-    found = devices.of(gpu, target, ServingRule())
+    rule = ServingRule()
+    found = devices.of(gpu, target, rule)
     known = {one.uuid: FREE for one in found.all()} | dict(presences or {})
-    return next_step(gpu, target, found, known, Holders(processes=processes or {}))
+    view = View(gpu=gpu, target=target, rule=rule, devices=found, presences=known)
+    return next_step(view, Holders(processes=processes or {}))
 
 
 def test_what_is_to_go_and_is_released_is_destroyed() -> None:

@@ -8,6 +8,7 @@ from partita.config import untyped_parser
 from partita.config.untyped import Untyped
 from partita.errors import InputError
 from partita.model.agent_status import (
+    SCHEMA,
     AgentStatus,
     Condition,
     GpuStatus,
@@ -17,7 +18,6 @@ from partita.model.agent_status import (
 
 __all__ = ["read", "write"]
 
-_SCHEMA = "partita.agent-status/v1"
 _HINT = "the agent of this node writes it anew as soon as it runs"
 _MODE = 0o644  # whoever is on the node may know
 
@@ -90,7 +90,7 @@ def read(path: Path) -> AgentStatus:
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         raise InputError(message="not a state of an agent", hint=_HINT, path=str(path))
     (root,) = documents
-    if root.need("schema").text() != _SCHEMA:
+    if root.need("schema").text() != SCHEMA:
         root.fail("the schema is not of this version of partita:", root.need("schema").text())
     return _status(root)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from partita.agent.instruction import Announce, Reconnect
 from partita.agent.look import Look, View
 
-__all__ = ["UNLISTED_SECONDS", "announcement", "announcements", "reconnections"]
+__all__ = ["UNLISTED_SECONDS", "announcement", "reconnections"]
 
 UNLISTED_SECONDS = 5.0
 """How long a kubelet may take to show what it was sent."""
@@ -22,21 +22,18 @@ _RECONNECT_SECONDS = 10.0  # between two tries
 _LONGEST_ANNOUNCE_SECONDS = 30.0
 
 
-def announcement(look: Look, views: Mapping[str, View]) -> tuple[Announce, ...]:
-    """Return an announcement when only an old checkpoint says that something to go is held."""
-    if not _is_stale(look, views):
-        return ()
-    delay = min(0.2 * 2 ** min(look.memory.announcements, 10), _LONGEST_ANNOUNCE_SECONDS)
-    last = look.memory.announced_at
-    due = last is None or look.memory.announcements == 0 or look.seen.at - last >= delay
-    return (Announce(),) if due else ()
+def announcement(look: Look, views: Mapping[str, View]) -> tuple[tuple[Announce, ...], int]:
+    """Return an announcement when only an old checkpoint says that something to go is held.
 
-
-def announcements(look: Look, views: Mapping[str, View], announced: tuple[Announce, ...]) -> int:
-    """Return how often in a row it was in vain."""
+    With it comes how often in a row it was made, for the memory.
+    """
     if not _is_stale(look, views):
-        return 0
-    return look.memory.announcements + len(announced)
+        return (), 0
+    made, last = look.memory.announcements, look.memory.announced_at
+    delay = min(0.2 * 2 ** min(made, 10), _LONGEST_ANNOUNCE_SECONDS)
+    if last is None or made == 0 or look.seen.at - last >= delay:
+        return (Announce(),), made + 1
+    return (), made
 
 
 def _is_stale(look: Look, views: Mapping[str, View]) -> bool:
@@ -65,5 +62,5 @@ def reconnections(look: Look) -> tuple[Reconnect, ...]:
 
 def _is_late(look: Look, device_id: str) -> bool:
     since = look.memory.unseen.get(device_id)
-    listed = any(device_id in ids for ids in look.holders.allocatable.values())
-    return since is not None and not listed and look.seen.at - since >= UNLISTED_SECONDS
+    late = since is not None and look.seen.at - since >= UNLISTED_SECONDS
+    return late and not look.holders.is_listed(device_id)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from partita.agent.holders import Holders
 from partita.agent.instruction import Instruction
 from partita.agent.memory import Memory
 from partita.ports.slice_server import Offer
@@ -48,6 +49,7 @@ class Decision:
             and somebody holds them.
         settled: Promises to forget.
         instructions: What to do then, at most one thing per GPU.
+        holders: Who holds what, as it was concluded for this decision.
         states: How each GPU is seen, by UUID.
         rival: Who else has the node and how to hand over, None when nobody has.
         problem: What keeps the agent from deciding anything, None when nothing does.
@@ -59,6 +61,7 @@ class Decision:
     retire: frozenset[str] = frozenset()
     settled: Mapping[str, float] = field(default_factory=dict)
     instructions: tuple[Instruction, ...] = ()
+    holders: Holders = field(default_factory=Holders)
     states: Mapping[str, GpuState] = field(default_factory=dict)
     rival: tuple[str, str] | None = None
     problem: str | None = None

@@ -20,7 +20,6 @@ __all__ = ["Holders", "of"]
 
 _SETTLED_SECONDS = 1.0  # how long a promise counts at least: a kubelet notes it in milliseconds
 _FORGOTTEN_SECONDS = 60.0  # after that a pod that no list names was not admitted after all
-_DRA_DRIVER = "gpu.nvidia.com"  # NVIDIA's driver has others, for what is no GPU
 _DEVICE_ID = re.compile(r"(GPU|MIG)-[^:]+(::(0|[1-9]\d*))?")
 
 
@@ -58,6 +57,10 @@ class Holders:
     def of_id(self, device_id: str) -> tuple[str, ...]:
         """Return who holds one device ID, by kubelet and promise."""
         return self.ids.get(device_of(device_id), {}).get(device_id, ("", ()))[1]
+
+    def is_listed(self, device_id: str) -> bool:
+        """Tell whether the kubelet may give a device ID away, held or not."""
+        return device_id in self.allocatable.get(device_of(device_id), ())
 
     def users(self, gpu: str, instance_id: int | None = None) -> tuple[str, ...]:
         """Return the processes on an instance, or without one those on the GPU as a whole."""
@@ -138,7 +141,7 @@ def _stale(
 def _oddly_held(evidence: KubeletEvidence) -> str | None:
     """Return which pod holds a GPU of which it cannot be told which it is."""
     for holding in evidence.holdings:
-        if holding.claimed and holding.resource == _DRA_DRIVER:
+        if holding.claimed and holding.resource == resource.DRA_DRIVER:
             return f"{holding.holder} holds a GPU through a claim: {holding.device_id}"
         if not holding.claimed and _is_odd(holding.resource, holding.device_id):
             return f"{holding.holder} holds a device of another plugin: {holding.device_id}"
@@ -155,9 +158,7 @@ def _oddly_remembered(evidence: KubeletEvidence) -> str | None:
 
 def _is_odd(resource_name: str, device_id: str) -> bool:
     """Tell whether a GPU is held under an ID that does not tell which."""
-    named = (resource.WHOLE_GPU, resource.shared(resource.WHOLE_GPU))
-    gpu = resource_name in named or resource.mig_profile(resource_name) is not None
-    return gpu and _DEVICE_ID.fullmatch(device_id) is None
+    return resource.is_gpu(resource_name) and _DEVICE_ID.fullmatch(device_id) is None
 
 
 def _allocatable(evidence: KubeletEvidence) -> Mapping[str, Mapping[str, str]]:

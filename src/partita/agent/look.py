@@ -108,13 +108,12 @@ def _strangers(look: Look, gpus: Sequence[DriverGpu]) -> frozenset[str]:
 def unseen(look: Look, offers: Iterable[Offer]) -> Mapping[str, float]:
     """Return since when the kubelet has not been seen to know what is offered as usable."""
     before = look.memory.unseen
-    known = {one for ids in look.holders.allocatable.values() for one in ids}
     hidden = look.seen.serving.undeliverable
     return {
         one.slice.device_id: before.get(one.slice.device_id, look.seen.at)
         for offer in offers
         for one in offer.slices
-        if one.slice.device_id not in known
+        if not look.holders.is_listed(one.slice.device_id)
         and one.slice.device not in hidden
         and (one.usable or _is_unseen(look, one))
     }

@@ -30,7 +30,7 @@ from dataclasses import replace
 
 from partita.agent import health, ownership
 from partita.agent import holders as holdings
-from partita.agent.announcement import announcement, announcements, reconnections
+from partita.agent.announcement import announcement, reconnections
 from partita.agent.decision import Decision
 from partita.agent.failures import failures
 from partita.agent.health import HealthRules
@@ -39,8 +39,8 @@ from partita.agent.instruction import ResetGpu
 from partita.agent.look import Look, quiet_since, unseen, views
 from partita.agent.memory import Memory
 from partita.agent.observation import Observation
-from partita.agent.offers import by_resource, gone, offers
-from partita.agent.verdict import IDLE_SECONDS, WAITING_SECONDS, is_held, verdict
+from partita.agent.offers import by_resource, offers
+from partita.agent.verdict import IDLE_SECONDS, WAITING_SECONDS, verdict
 from partita.config.agent_document import AgentDocument
 from partita.model import resource
 from partita.ports.gpu_driver import DriverGpu
@@ -77,6 +77,7 @@ def decide(
     if holders.blind is not None and not memory.begun:
         return Decision(
             offers=_ASKING if holders.outdated else None,
+            holders=holders,
             problem=holders.blind,
             memory=memory,
             wake_seconds=WAITING_SECONDS,
@@ -92,16 +93,16 @@ def _decide(look: Look, gpus: Sequence[DriverGpu]) -> Decision:
     offered = {uuid: one.slices for uuid, one in judged.items()}
     for uuid, slices in look.memory.offered.items():  # a GPU that the driver no longer counts
         if uuid not in offered:
-            offered[uuid] = tuple(one for one in slices if is_held(look, one))
-    vanished = frozenset(gone(known, offered))
-    retire = frozenset(one for one in vanished if look.holders.of_id(one))
+            offered[uuid] = tuple(one for one in slices if look.holders.of_id(one.slice.device_id))
+    vanished = frozenset(one.uuid for view in known.values() for one in view.devices.vanished)
     resources = offers(look, known, offered, vanished)
-    announced = announcement(look, known)
+    announced, announcements = announcement(look, known)
     anew = reconnections(look)
     return Decision(
         offers=resources,
-        retire=retire,
+        retire=frozenset(held for uuid in vanished for held in look.holders.ids.get(uuid, ())),
         settled=look.holders.settled,
+        holders=look.holders,
         instructions=(
             *announced,
             *anew,
@@ -121,7 +122,7 @@ def _decide(look: Look, gpus: Sequence[DriverGpu]) -> Decision:
             },
             quiet_since=quiet_since(look, known),
             announced_at=look.seen.at if announced else look.memory.announced_at,
-            announcements=announcements(look, known, announced),
+            announcements=announcements,
         ),
         wake_seconds=min((one.wake_seconds for one in judged.values()), default=IDLE_SECONDS),
     )
@@ -160,6 +161,7 @@ def _beside(
     return Decision(
         offers=offers if memory.begun else None,
         settled=holders.settled,
+        holders=holders,
         rival=rival,
         memory=memory,
         wake_seconds=WAITING_SECONDS,
@@ -176,6 +178,7 @@ def _without_driver(seen: Observation, memory: Memory, holders: Holders) -> Deci
     return Decision(
         offers=_held_only(memory, holders) if memory.begun and silent else None,
         settled=holders.settled,
+        holders=holders,
         problem=seen.driver_problem or "the GPU driver gives no answer",
         memory=memory,
         wake_seconds=WAITING_SECONDS,

@@ -18,7 +18,6 @@ _PROGRAMS: Mapping[str, str] = {
     "gpu-kubelet-plugin": "take the node out of the DRA driver's DaemonSet",
 }
 _STOP = "end it on this node, by its DaemonSet's node selector"
-_DRA_DRIVER = "gpu.nvidia.com"
 _MIG_STATE = "nvidia.com/mig.config.state"
 
 
@@ -55,7 +54,7 @@ def _socket(signs: Signs) -> tuple[str, str] | None:
         if socket.startswith("nvidia"):
             return f"another device plugin answers at {socket}", _PROGRAMS["nvidia-device-plugin"]
     for socket in signs.registry_sockets:
-        if socket.startswith(_DRA_DRIVER):
+        if socket.startswith(resource.DRA_DRIVER):
             return f"the DRA driver answers at {socket}", _PROGRAMS["gpu-kubelet-plugin"]
     return None
 
@@ -71,8 +70,7 @@ def _foreign_devices(observation: Observation) -> tuple[str, str] | None:
     """Return the resource that the kubelet has usable devices of before we offered any."""
     evidence = observation.kubelet
     for name, device_ids in evidence.allocatable.items() if evidence is not None else ():
-        gpu = resource.unshared(name) == resource.WHOLE_GPU or resource.mig_profile(name)
-        if gpu and device_ids:
+        if resource.is_gpu(name) and device_ids:
             return (
                 f"another device plugin serves {len(device_ids)} devices of {name}",
                 _PROGRAMS["nvidia-device-plugin"],

@@ -1,9 +1,8 @@
 """From a look and a decision to what the agent says of itself. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from partita.agent import holders as holdings
 from partita.agent.announcement import UNLISTED_SECONDS
 from partita.agent.decision import Decision, Phase
 from partita.agent.holders import Holders
@@ -74,13 +73,6 @@ def status(
         before: What was said before; times of what has not changed are taken from it.
         now: The time of day, RFC 3339.
     """
-    names = {
-        one.slice.device_id: one.slice.resource
-        for slices in decision.memory.offered.values()
-        for one in slices
-    }
-    holders = holdings.of(seen, names, decision.memory.confirmed)
-    offers = decision.offers or ()
     fresh = AgentStatus(
         node=who.node,
         version=who.version,
@@ -89,11 +81,13 @@ def status(
         source=wish.document.path,
         conditions=tuple(_conditions(seen, decision, wish)),
         gpus=(
-            tuple(_gpu(gpu, decision, offers, holders) for gpu in seen.gpus)
+            tuple(_gpu(gpu, decision) for gpu in seen.gpus)
             if seen.gpus is not None
             else tuple(_out_of_sight(before, decision))
         ),
-        resources=tuple(_resource(offer, seen, holders) for offer in offers),
+        resources=tuple(
+            _resource(offer, seen, decision.holders) for offer in decision.offers or ()
+        ),
     )
     return _dated(fresh, before, now)
 
@@ -224,10 +218,9 @@ def _of_gpus(decision: Decision) -> Iterator[Condition]:
     )
 
 
-def _gpu(
-    gpu: DriverGpu, decision: Decision, offers: Sequence[Offer], holders: Holders
-) -> GpuStatus:
-    state = decision.states.get(gpu.uuid)
+def _gpu(gpu: DriverGpu, decision: Decision) -> GpuStatus:
+    state, holders = decision.states.get(gpu.uuid), decision.holders
+    offers = decision.offers or ()
     offered = [one for offer in offers for one in offer.slices if one.slice.gpu_uuid == gpu.uuid]
     processes = (
         name for key, names in holders.processes.items() if key[0] == gpu.uuid for name in names

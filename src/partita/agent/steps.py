@@ -5,10 +5,8 @@ instances are created, the biggest first. A step is taken only when nothing is l
 harm; until then the next one that can be taken is, and the rest waits.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from partita.agent.devices import GpuDevices
 from partita.agent.holders import Holders
 from partita.agent.instruction import (
     CreateInstance,
@@ -18,7 +16,7 @@ from partita.agent.instruction import (
     ResetGpu,
     SetMode,
 )
-from partita.agent.presence import Presence
+from partita.agent.look import View
 from partita.agent.target import Target, model_of, profile_of
 from partita.catalog import legality
 from partita.catalog.legality import Slot
@@ -44,27 +42,17 @@ class Next:
     waits: str | None = None
 
 
-def next_step(
-    gpu: DriverGpu,
-    target: Target,
-    devices: GpuDevices,
-    presences: Mapping[str, Presence],
-    holders: Holders,
-) -> Next:
+def next_step(view: View, holders: Holders) -> Next:
     """Return the next step of a GPU that is well and whose processes are known."""
-    if target.keeps:
-        return _waiting(gpu, target, devices, presences, holders)
-    for instance in gpu.instances:
-        step = _destroy(gpu, instance, target, devices, presences, holders)
-        if step is not None:
-            return Next(step=step)
-    mode = _mode(gpu, target, presences, holders)
-    if mode is not None:
-        return Next(step=mode)
-    create = _create(gpu, target)
-    if create is not None:
-        return Next(step=create)
-    return _waiting(gpu, target, devices, presences, holders)
+    step = None if view.target.keeps else _step(view, holders)
+    return Next(step=step) if step is not None else _waiting(view, holders)
+
+
+def _step(view: View, holders: Holders) -> Instruction | None:
+    """Return the first step that can be taken now."""
+    destroys = (_destroy(view, instance, holders) for instance in view.gpu.instances)
+    destroy = next((step for step in destroys if step is not None), None)
+    return destroy or _mode(view, holders) or _create(view.gpu, view.target)
 
 
 def broken_promise(outcome: Outcome, gpu: DriverGpu) -> str | None:
@@ -95,17 +83,11 @@ def broken_promise(outcome: Outcome, gpu: DriverGpu) -> str | None:
             return None
 
 
-def _destroy(
-    gpu: DriverGpu,
-    instance: DriverInstance,
-    target: Target,
-    devices: GpuDevices,
-    presences: Mapping[str, Presence],
-    holders: Holders,
-) -> DestroyInstance | None:
+def _destroy(view: View, instance: DriverInstance, holders: Holders) -> DestroyInstance | None:
     """Return the step that destroys an instance, if it is to go and nothing can use it."""
+    gpu, devices, presences = view.gpu, view.devices, view.presences
     stump = not instance.mig_devices  # what is left when destroying it failed half-way
-    if not (stump or instance.instance_id in target.surplus):
+    if not (stump or instance.instance_id in view.target.surplus):
         return None
     if holders.users(gpu.uuid, instance.instance_id) or len(instance.mig_devices) > 1:
         return None
@@ -126,15 +108,14 @@ def _destroy(
     )
 
 
-def _mode(
-    gpu: DriverGpu, target: Target, presences: Mapping[str, Presence], holders: Holders
-) -> SetMode | ResetGpu | None:
+def _mode(view: View, holders: Holders) -> SetMode | ResetGpu | None:
+    gpu, target = view.gpu, view.target
     if target.mode is None or gpu.mig_mode is MigMode.UNSUPPORTED:
         return None
     if gpu.mig_mode is target.mode:
         pending = gpu.pending_mig_mode not in (target.mode, MigMode.UNSUPPORTED)
         return SetMode(uuid=gpu.uuid, mode=target.mode) if pending else None
-    whole = presences[gpu.uuid]
+    whole = view.presences[gpu.uuid]
     busy = gpu.instances or any(
         users for key, users in holders.processes.items() if key[0] == gpu.uuid
     )
@@ -169,24 +150,20 @@ def _create(gpu: DriverGpu, target: Target) -> CreateInstance | None:
     return None
 
 
-def _waiting(
-    gpu: DriverGpu,
-    target: Target,
-    devices: GpuDevices,
-    presences: Mapping[str, Presence],
-    holders: Holders,
-) -> Next:
+def _waiting(view: View, holders: Holders) -> Next:
     """Return what keeps a GPU from its target for now."""
+    gpu, target, devices = view.gpu, view.target, view.devices
     held, moving = [], False
     for device in devices.all():
-        presence = presences[device.uuid]
+        presence = view.presences[device.uuid]
         ending = [one for one in presence.slices if one.leaving or not one.usable]
         names = [name for one in ending for name in holders.of_id(one.slice.device_id)]
         if device in devices.vanished:
             names = [f"{name} holds {device.uuid}, which has gone" for name in names]
         held += names
-        listed = holders.allocatable.get(device.uuid, {})
-        moving = moving or any(one.slice.device_id in listed for one in ending if not one.usable)
+        moving = moving or any(
+            holders.is_listed(one.slice.device_id) for one in ending if not one.usable
+        )
         moving = moving or not (presence.released or holders.holders(device.uuid))
     goes = [i for i in gpu.instances if i.instance_id in target.surplus]
     held += [user for one in goes for user in holders.users(gpu.uuid, one.instance_id)]

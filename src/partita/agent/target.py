@@ -54,10 +54,9 @@ def model_of(gpu: DriverGpu) -> GpuModel | None:
 def profile_of(gpu: DriverGpu, instance: DriverInstance) -> str | None:
     """Return the name of an instance's profile, None when the catalogue does not know it."""
     model = model_of(gpu)
-    for profile in model.mig.profiles if model is not None and model.mig is not None else ():
-        if profile.profile_id == instance.profile_id:
-            return profile.name
-    return None
+    profiles = model.mig.by_id if model is not None and model.mig is not None else {}
+    profile = profiles.get(instance.profile_id)
+    return profile.name if profile is not None else None
 
 
 def targets(

@@ -10,7 +10,7 @@ from partita.agent.steps import Next, next_step
 from partita.ports.gpu_driver import DriverGpu
 from partita.ports.slice_server import OfferedSlice
 
-__all__ = ["IDLE_SECONDS", "WAITING_SECONDS", "Verdict", "is_held", "verdict"]
+__all__ = ["IDLE_SECONDS", "WAITING_SECONDS", "Verdict", "verdict"]
 
 WAITING_SECONDS = 1.0
 """After how long to look again when something waits for somebody."""
@@ -53,11 +53,6 @@ def verdict(look: Look, gpu: DriverGpu, view: View | None) -> Verdict:
     return _of_well(look, view, slices)
 
 
-def is_held(look: Look, one: OfferedSlice) -> bool:
-    """Tell whether a slice is held, by anything that may say so."""
-    return one.slice.device_id in look.holders.ids.get(one.slice.device, {})
-
-
 def _of_well(look: Look, view: View, slices: tuple[OfferedSlice, ...]) -> Verdict:
     gpu = view.gpu
     failure = look.memory.failures.get(gpu.uuid)
@@ -68,7 +63,7 @@ def _of_well(look: Look, view: View, slices: tuple[OfferedSlice, ...]) -> Verdic
         state = GpuState(phase=Phase.FAILED, reason=f"{failure.step}: {failure.reason}")
         left = failure.retry_at - look.seen.at
         return Verdict(state=state, slices=slices, wake_seconds=min(left, IDLE_SECONDS))
-    following = next_step(gpu, view.target, view.devices, view.presences, look.holders)
+    following = next_step(view, look.holders)
     if following.step is not None:
         state = GpuState(phase=Phase.CHANGING, reason=str(following.step))
         return Verdict(state=state, slices=slices, step=following.step, wake_seconds=0.0)
@@ -100,12 +95,11 @@ def _unlisted(
     look: Look, slices: Sequence[OfferedSlice], sick: frozenset[int]
 ) -> Sequence[OfferedSlice]:
     """Return what is offered as usable and not yet among what the kubelet may give away."""
-    listed = look.holders.allocatable
     return [
         one
         for one in slices
         if one.usable
-        and one.slice.device_id not in listed.get(one.slice.device, {})
+        and not look.holders.is_listed(one.slice.device_id)
         and one.slice.instance_id not in sick
         and one.slice.device not in look.seen.serving.undeliverable
     ]

@@ -114,6 +114,12 @@ class MigCapability:
         return found
 
     @cached_property
+    def by_id(self) -> Mapping[int, Profile]:
+        """Profiles by profile id, as far as a source shows it."""
+        known = ((one.profile_id, one) for one in self.profiles)
+        return {profile_id: one for profile_id, one in known if profile_id is not None}
+
+    @cached_property
     def full_profile(self) -> Profile:
         """The profile that takes the whole GPU; its engines are all there are."""
         return max(

@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -45,6 +45,7 @@ def sources() -> Mapping[str, str]:
     return found
 
 
+@lru_cache(maxsize=1024)  # an agent asks for the same boards at every look
 def find(name: str) -> GpuModel | None:
     """Return the model of a catalogue id, product name, node-label value or PCI id, else None.
 

@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -168,40 +169,22 @@ def command(  # noqa: PLR0913 - one argument per option
         ignore_xids=ignore_xids,
         heed_xids=heed_xids,
     )
-    _check(settings)
-    configure(log_form, level=log_level)
-    if simulate and state is None:
-        click.echo(f"to see how it goes: partita status --state {settings.state}", err=True)
-    asyncio.run(_until_ended(settings))
-
-
-def _check(settings: Settings) -> None:
-    """Refuse what the agent would refuse, before anything is begun or said."""
-    from partita.adapters.layout_file import LayoutFile  # noqa: PLC0415 - no other command needs it
-    from partita.agent import health  # noqa: PLC0415
-    from partita.simulator import gpus  # noqa: PLC0415
-
-    health.ignored(settings.ignore_xids, settings.heed_xids)
-    if settings.simulate is not None:
-        gpus.SimulatedGpus(gpus.parse(settings.simulate))
-    if settings.config is not None:
-        LayoutFile(
-            settings.config,
-            name=settings.config_name,
-            labels=settings.labels,
-            allow_reset=settings.allow_reset,
-        )
-
-
-async def _until_ended(settings: Settings) -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would write between the lines of our log
     from partita.cli import agent_wiring  # noqa: PLC0415 - gRPC and NVML, which no other command needs
 
+    given = agent_wiring.given(settings)  # before anything is begun or said
+    configure(log_form, level=log_level)
+    if simulate and state is None:
+        click.echo(f"to see how it goes: partita status --state {settings.state}", err=True)
+    asyncio.run(_until_ended(partial(agent_wiring.run, settings, given)))
+
+
+async def _until_ended(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    await agent_wiring.run(settings, ended)
+    await run(ended)
 
 
 def _labels(texts: tuple[str, ...]) -> Mapping[str, str] | None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import partita
 from partita.adapters import agent_http, agent_state
@@ -45,7 +46,10 @@ from partita.ports.layout_source import LayoutSource
 from partita.ports.process_table import ProcessTable
 from partita.views import agent_status
 
-__all__ = ["run"]
+if TYPE_CHECKING:  # a node has real GPUs, and does without the simulator
+    from partita.simulator.gpus import SimulatedGpus
+
+__all__ = ["Given", "given", "run"]
 
 _LOG = logging.getLogger(__name__)
 _CLOSING_SECONDS = 2.0
@@ -54,27 +58,63 @@ _PASSING = ("Changing", "Offering", "Withdrawing")  # too short to log; steps ar
 _STALE_SECONDS = 60.0  # a loop that has not looked for so long is stuck
 
 
-async def run(settings: Settings, ended: asyncio.Event) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the command line names, read and found to be usable.
+
+    Attributes:
+        layouts: What is wanted.
+        rules: What counts as sick.
+        gpus: Simulated GPUs, None for the real ones.
+    """
+
+    layouts: LayoutSource
+    rules: HealthRules
+    gpus: "SimulatedGpus | None"
+
+
+def given(settings: Settings) -> Given:
+    """Read what the command line names.
+
+    Raises:
+        PartitaError: When something of it cannot be used.
+    """
+    rules = HealthRules(ignored=health.ignored(settings.ignore_xids, settings.heed_xids))
+    return Given(layouts=_layouts(settings), rules=rules, gpus=_simulated_gpus(settings.simulate))
+
+
+def _layouts(settings: Settings) -> LayoutSource:
+    if settings.config is None:
+        return _NoFile()
+    return LayoutFile(
+        settings.config,
+        name=settings.config_name,
+        labels=settings.labels,
+        allow_reset=settings.allow_reset,
+    )
+
+
+def _simulated_gpus(text: str | None) -> "SimulatedGpus | None":
+    if text is None:
+        return None
+    from partita.simulator import gpus  # noqa: PLC0415 - a node has real ones
+
+    return gpus.SimulatedGpus(gpus.parse(text))
+
+
+async def run(settings: Settings, given: Given, ended: asyncio.Event) -> None:
     """Run the agent until the event is set.
 
     Raises:
-        PartitaError: When it cannot begin: the file, the driver, or the address.
+        PartitaError: When it cannot begin: the driver, or the address.
     """
-    layouts: LayoutSource = _NoFile()
-    if settings.config is not None:
-        layouts = LayoutFile(
-            settings.config,
-            name=settings.config_name,
-            labels=settings.labels,
-            allow_reset=settings.allow_reset,
-        )
     async with AsyncExitStack() as stack:
         clock = SystemClock()
         folder = settings.kubelet_folder
         if folder is None:
             folder = await stack.enter_async_context(_simulated_kubelet(clock))
-        driver, processes = _driver(settings, stack)
-        wired = _wire(settings, folder, layouts, driver, processes, clock)
+        driver, processes = _driver(settings, given.gpus, stack)
+        wired = _wire(settings, given, folder, driver, processes, clock)
         gc.freeze()  # what is loaded stays, so that no search for garbage looks at it again
         loop = await stack.enter_async_context(wired.running())
         await _until_one_ends(loop, asyncio.create_task(ended.wait()))
@@ -115,13 +155,14 @@ async def _simulated_kubelet(clock: Clock) -> AsyncIterator[Path]:
             await kubelet.stop()
 
 
-def _driver(settings: Settings, stack: AsyncExitStack) -> tuple[GpuDriver, ProcessTable]:
-    if settings.simulate is not None:
-        from partita.simulator import gpus, surroundings  # noqa: PLC0415 - a node has real ones
+def _driver(
+    settings: Settings, gpus: "SimulatedGpus | None", stack: AsyncExitStack
+) -> tuple[GpuDriver, ProcessTable]:
+    if gpus is not None:
+        from partita.simulator import surroundings  # noqa: PLC0415 - a node has real ones
         from partita.simulator.gpu_driver import SimulatedGpuDriver  # noqa: PLC0415
 
-        world = gpus.SimulatedGpus(gpus.parse(settings.simulate))
-        return SimulatedGpuDriver(world), surroundings.SimulatedProcesses()
+        return SimulatedGpuDriver(gpus), surroundings.SimulatedProcesses()
     driver = NvmlDriver(sysfs=settings.host_root / "sys")
     stack.callback(_close, driver)
     return driver, ProcProcessTable(settings.host_root / "proc")
@@ -143,13 +184,14 @@ def _close(driver: NvmlDriver) -> None:
 
 def _wire(
     settings: Settings,
+    given: Given,
     folder: Path,
-    layouts: LayoutSource,
     driver: GpuDriver,
     processes: ProcessTable,
     clock: Clock,
 ) -> "_Wired":
     cdi = settings.cdi_folder or (folder / "cdi" if settings.simulate else Path("/var/run/cdi"))
+    layouts = given.layouts
     options = _serving(settings, layouts.current())
     wired = _Wired(
         settings=settings, driver=driver, clock=clock, layouts=layouts, cdi=cdi, options=options
@@ -183,7 +225,7 @@ def _wire(
         call=wired.thread,
         aside=asyncio.to_thread,
         prepare=wired.follow_document,
-        rules=HealthRules(ignored=health.ignored(settings.ignore_xids, settings.heed_xids)),
+        rules=given.rules,
         publish=wired.publish,
     )
     return wired
@@ -295,7 +337,7 @@ class _Wired:
         """Say in the state file that nobody writes it any more."""
         if self.said is None:
             return
-        now = self.clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        now = self._now()
         ended = Condition(
             type="Ready", holds=False, reason="Ended", message="the agent has ended", since=now
         )
@@ -310,15 +352,13 @@ class _Wired:
         who = Identity(
             node=self.settings.node_name, version=partita.__version__, process_id=os.getpid()
         )
-        before = self.said
-        now = self.clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.said = status.status(
             who,
             seen,
             decision,
             status.Wish(document=self.layouts.current(), problem=self.layouts.problem()),
-            before=before,
-            now=now,
+            before=self.said,
+            now=self._now(),
         )
         self._log(self.said)
         self._write(self.said, seen.at)
@@ -351,6 +391,9 @@ class _Wired:
             if self._logged.get("state") != error.message:
                 _LOG.warning("%s", error.message)
             self._logged["state"] = error.message
+
+    def _now(self) -> str:
+        return self.clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _text(self, said: AgentStatus) -> str:
         return json.dumps(agent_status.document(said), ensure_ascii=False, indent=1) + "\n"

@@ -7,6 +7,7 @@ Either may be inside a ConfigMap.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from partita.config import lint, policy_import
 from partita.config.config_map import Configs
@@ -21,6 +22,8 @@ from partita.errors import InputError
 from partita.model.finding import Finding, Severity
 
 __all__ = ["AgentDocument", "read"]
+
+Config = TypeVar("Config", DevicePluginConfig, NamedMigConfig)
 
 _DEFAULT = "default"  # the name that NVIDIA's config-manager falls back to
 _UNDERSTOOD = "give a PartitionPolicy, or NVIDIA's device-plugin config.yaml or mig-parted config"
@@ -67,7 +70,8 @@ def read(
     """
     reading = lint.read(text, path)
     _refuse_errors(reading.findings, path)
-    plugin = _plugin(reading.configs, path, name or (labels or {}).get(PLUGIN_LABEL))
+    plugin_name = name or (labels or {}).get(PLUGIN_LABEL)
+    plugin = next(iter(_plugin(reading.configs, path, plugin_name)), None)
     inspection = Inspection(path=path)
     mig_name = name or (labels or {}).get(MIG_LABEL)
     mig = Configs(mig=_named(reading.configs.mig, path, mig_name))
@@ -122,23 +126,19 @@ def _refuse_errors(findings: Sequence[Finding], path: str) -> None:
         )
 
 
-def _plugin(configs: Configs, path: str, name: str | None) -> DevicePluginConfig | None:
+def _plugin(configs: Configs, path: str, name: str | None) -> tuple[DevicePluginConfig, ...]:
     wanted = name or configs.default
-    found = [config for config in configs.plugin if wanted in (None, config.name)]
-    if wanted is None and len(found) > 1:
-        found = [config for config in found if config.name == _DEFAULT] or found
-    if len(found) > 1 or (configs.plugin and not found):
-        raise _ambiguous(path, [config.name or "" for config in configs.plugin], name)
-    return found[0] if found else None
+    if wanted is None and len(configs.plugin) > 1:
+        wanted = next((one.name for one in configs.plugin if one.name == _DEFAULT), None)
+    return _named(configs.plugin, path, wanted)
 
 
-def _named(
-    configs: Sequence[NamedMigConfig], path: str, name: str | None
-) -> tuple[NamedMigConfig, ...]:
-    found = [config for config in configs if name in (None, config.name)]
+def _named(configs: Sequence[Config], path: str, name: str | None) -> tuple[Config, ...]:
+    """Return the one configuration that is meant, or none where there is none."""
+    found = tuple(config for config in configs if name in (None, config.name))
     if len(found) > 1 or (configs and not found):
-        raise _ambiguous(path, [config.name for config in configs], name)
-    return tuple(found)
+        raise _ambiguous(path, [config.name or "" for config in configs], name)
+    return found
 
 
 def _ambiguous(path: str, names: Sequence[str], name: str | None) -> InputError:

@@ -12,7 +12,7 @@ from partita.config import sharing_section, yaml_nodes
 from partita.config.inspection import Inspection, kind_of, nearest
 from partita.config.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
-__all__ = ["FLAGS", "HOMES", "read", "read_imex"]
+__all__ = ["FLAGS", "HOMES", "PLUGIN", "read", "read_imex"]
 
 FLAGS = (
     "migStrategy",
@@ -30,7 +30,7 @@ FLAGS = (
 )
 """Keys of ``flags``."""
 
-_PLUGIN = (
+PLUGIN = (
     "passDeviceSpecs",
     "deviceListStrategy",
     "deviceIDStrategy",
@@ -39,12 +39,14 @@ _PLUGIN = (
     "containerDriverRoot",
     "sharedDevicesAllocationPolicy",
 )
+"""Keys of ``flags.plugin``."""
+
 _GFD = ("oneshot", "noTimestamp", "sleepInterval", "outputFile", "machineTypeFile")
 _IMEX = ("channelIDs", "required")
 
 HOMES: Mapping[str, str] = {
     **dict.fromkeys(FLAGS, "flags"),
-    **dict.fromkeys(_PLUGIN, "flags.plugin"),
+    **dict.fromkeys(PLUGIN, "flags.plugin"),
     **dict.fromkeys(_GFD, "flags.gfd"),
 }
 """Section that each flag belongs to."""
@@ -85,7 +87,7 @@ def read(
     if flags is None:
         return ()
     found = _section(flags, "flags", FLAGS, homes, inspection)
-    for name, known in (("plugin", _PLUGIN), ("gfd", _GFD)):
+    for name, known in (("plugin", PLUGIN), ("gfd", _GFD)):
         where = f"flags.{name}"
         inner = inspection.mapping(flags.get(name), where)
         if inner is not None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
+from partita.config import plugin_flags
 from partita.config.inspection import Inspection
 from partita.config.yaml_nodes import Position, YamlMapping, YamlNode, YamlScalar, YamlSequence
 
@@ -28,15 +29,6 @@ _OUTER = (
     "gdsEnabled",
     "mofedEnabled",
     "plugin",
-)
-_INNER = (
-    "passDeviceSpecs",
-    "deviceListStrategy",
-    "deviceIDStrategy",
-    "cdiAnnotationPrefix",
-    "nvidiaCTKPath",
-    "containerDriverRoot",
-    "sharedDevicesAllocationPolicy",
 )
 _EMPTY = YamlMapping(entries=(), at=Position(line=1, column=1))
 
@@ -119,7 +111,7 @@ class ServingOptions:
 def read(flags: YamlMapping | None) -> ServingOptions:
     """Return the options that ``flags`` of a device-plugin config sets, and defaults."""
     outer = _folded(flags, _OUTER)
-    inner = _folded(outer.get("plugin"), _INNER)
+    inner = _folded(outer.get("plugin"), plugin_flags.PLUGIN)
     default = ServingOptions()
     driver_root = _text(outer.get("nvidiaDriverRoot"), default.driver_root)
     return ServingOptions(

@@ -46,10 +46,8 @@ def recognise(
 
 def _named(mig: MigCapability, report: InstanceReport) -> Profile | None:
     by_name = mig.by_name.get(report.profile or "")
-    by_id = next((p for p in mig.profiles if p.profile_id == report.profile_id), None)
-    if report.profile_id is None or by_id is None:
-        return by_name or _by_similar_name(mig.profiles, report.profile or "")
-    return by_id
+    by_id = mig.by_id.get(report.profile_id) if report.profile_id is not None else None
+    return by_id or by_name or _by_similar_name(mig.profiles, report.profile or "")
 
 
 def _by_similar_name(profiles: Iterable[Profile], name: str) -> Profile | None:

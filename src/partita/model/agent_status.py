@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-__all__ = ["AgentStatus", "Condition", "GpuStatus", "ResourceStatus", "SliceStatus"]
+__all__ = ["SCHEMA", "AgentStatus", "Condition", "GpuStatus", "ResourceStatus", "SliceStatus"]
+
+SCHEMA = "partita.agent-status/v1"
+"""Names the form in which all this is written; keys may be added to it, never renamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,10 @@ import re
 
 __all__ = [
     "DOMAIN",
+    "DRA_DRIVER",
     "SHARED_SUFFIX",
     "WHOLE_GPU",
+    "is_gpu",
     "mig_profile",
     "mig_resource",
     "shared",
@@ -19,6 +21,8 @@ __all__ = [
 ]
 
 DOMAIN = "nvidia.com/"
+DRA_DRIVER = "gpu.nvidia.com"
+"""Name of NVIDIA's DRA driver for GPUs; it has others, for what is no GPU."""
 WHOLE_GPU = "nvidia.com/gpu"
 SHARED_SUFFIX = ".shared"
 
@@ -43,6 +47,11 @@ def mig_profile(resource: str) -> str | None:
         return None
     size, attributes, negative = match.groups()
     return size + ("+" + attributes[1:] if attributes else "") + negative
+
+
+def is_gpu(resource: str) -> bool:
+    """Tell whether a resource is of whole GPUs or MIG devices, shared or not."""
+    return unshared(resource) == WHOLE_GPU or mig_profile(resource) is not None
 
 
 def shared(resource: str) -> str:

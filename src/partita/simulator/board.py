@@ -17,7 +17,7 @@ import uuid as uuids
 from dataclasses import dataclass, field
 
 from partita.catalog import legality
-from partita.catalog.gpu_model import GpuModel, MigCapability, Profile
+from partita.catalog.gpu_model import GpuModel, MigCapability
 from partita.catalog.legality import Slot
 from partita.errors import DriverError
 from partita.model.gpu import MigMode
@@ -151,7 +151,7 @@ class Board:
     def create(self, profile_id: int, placement: Placement) -> DriverInstance:
         """Create an instance with one compute instance over all of it."""
         mig = self._partitioned()
-        profile = _profile(mig, profile_id)
+        profile = mig.by_id.get(profile_id)
         if profile is None:
             raise self._refusal(DriverFailure.INVALID_ARGUMENT, f"no profile has id: {profile_id}")
         slot = Slot(placement=placement, profile=profile.name)
@@ -220,10 +220,6 @@ class Board:
 
     def _refusal(self, failure: DriverFailure, why: str) -> DriverError:
         return refusal(failure, uuid=self.uuid, why=why)
-
-
-def _profile(mig: MigCapability, profile_id: int) -> Profile | None:
-    return next((p for p in mig.profiles if p.profile_id == profile_id), None)
 
 
 def _instance_id(mig: MigCapability, placement: Placement, *, mirrored: bool) -> int:

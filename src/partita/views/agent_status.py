@@ -10,14 +10,18 @@ from dataclasses import asdict
 from datetime import datetime
 
 from partita.model import resource
-from partita.model.agent_status import AgentStatus, Condition, ResourceStatus, SliceStatus
+from partita.model.agent_status import (
+    SCHEMA,
+    AgentStatus,
+    Condition,
+    ResourceStatus,
+    SliceStatus,
+)
 from partita.views import agent_slices, gpu_names
 from partita.views.style import Style, Tone
 from partita.views.table import Align, Cell, Column, Table, paragraph
 
-__all__ = ["SCHEMA", "document", "text"]
-
-SCHEMA = "partita.agent-status/v1"
+__all__ = ["document", "text"]
 
 _TONES = {
     "Ready": Tone.GOOD,
