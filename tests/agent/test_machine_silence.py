@@ -1,11 +1,12 @@
-"""What the machine keeps in mind while somebody gives no answer, or only half of one."""
+"""What the machine keeps in mind, and tells, while it has only half of an answer."""
 
 from dataclasses import replace
 
 from tests.agent.examples import SMALL, a100, holding, instance, look, remembered
-from tests.agent.world import mig, shared, wants
+from tests.agent.world import World, mig, shared, wants
 
 from partita.agent import machine
+from partita.agent.decision import Phase
 from partita.agent.instruction import DestroyInstance
 from partita.agent.memory import Memory
 from partita.agent.observation import KubeletEvidence
@@ -76,3 +77,15 @@ def test_a_claim_that_is_no_gpu_hides_nothing() -> None:
     seen = look(a100(), at=1.0, kubelet=KubeletEvidence(holdings=(claim,)))
 
     assert machine.decide(seen, wants(shared(2)), Memory()).problem is None
+
+
+def test_a_gpu_that_must_stay_as_it_is_still_says_for_whom_its_names_wait() -> None:
+    """That a cut is not allowed is one thing; who holds what is served no longer is another."""
+    world = World(document=wants(shared(2)))
+    world.settle()
+    world.run("nvidia.com/gpu")
+    world.layouts.document = wants(mig({"1g.5gb": 7}, may_reset=False))
+    (state,) = world.settle().states.values()
+
+    assert state.phase is Phase.WAITING
+    assert (state.reason or "").startswith("default/pod-1; to switch MIG on this GPU must be reset")

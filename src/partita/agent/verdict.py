@@ -7,6 +7,7 @@ from partita.agent.decision import GpuState, Phase
 from partita.agent.instruction import Instruction
 from partita.agent.look import Look, View
 from partita.agent.steps import Next, next_step
+from partita.agent.target import Target
 from partita.ports.gpu_driver import DriverGpu
 from partita.ports.slice_server import OfferedSlice
 
@@ -117,7 +118,7 @@ def _is_delivered(look: Look, slices: Sequence[OfferedSlice]) -> bool:
 def _resting(view: View, following: Next, confined: Mapping[int, str]) -> GpuState:
     unmet = view.target.unmet or view.nameless
     if following.waits is not None:
-        return GpuState(phase=Phase.WAITING, reason=view.target.unmet or following.waits)
+        return GpuState(phase=Phase.WAITING, reason=_waiting_for(following.waits, view.target))
     if following.withdrawing:
         return GpuState(phase=Phase.WITHDRAWING, reason=unmet)
     if confined:
@@ -127,6 +128,13 @@ def _resting(view: View, following: Next, confined: Mapping[int, str]) -> GpuSta
         keeps = view.target.keeps or view.nameless is not None
         return GpuState(phase=Phase.KEPT if keeps else Phase.WAITING, reason=unmet)
     return GpuState(phase=Phase.READY)
+
+
+def _waiting_for(waits: str, target: Target) -> str:
+    """Return who is waited for; what cannot be had at all is another matter, and told as well."""
+    if target.unmet is None:
+        return waits
+    return f"{waits}; {target.unmet}" if target.keeps else target.unmet
 
 
 def _pace(view: View, following: Next, *, moving: bool) -> float:
